@@ -5,6 +5,7 @@ use crate::wait::Among;
 use crate::{Area, MapError, MapOp, SPAN, base_page};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::AtomicU32;
+use core::time::Duration;
 
 /// Owns a memory file of fixed length, whose name appears in `/proc` only. The kernel frees it when the last process
 /// that has it open or mapped ends.
@@ -136,9 +137,9 @@ const fn publish(len: usize, errno: i32) -> MapError {
     MapError { op: MapOp::Publish, len, errno }
 }
 
-/// Sleeps while `word`, which other processes may map, holds `value`, for at most `milliseconds`. It may return early.
-pub fn wait_across(word: &AtomicU32, value: u32, milliseconds: Option<u32>) {
-    sys::futex_wait(word, value, milliseconds.map(u64::from), Among::Processes);
+/// Sleeps while `word`, which other processes may map, holds `value`, for at most `wait`. It may return early.
+pub fn wait_across(word: &AtomicU32, value: u32, wait: Option<Duration>) {
+    sys::futex_wait(word, value, wait, Among::Processes);
 }
 
 /// Wakes all sleepers on `word`, in every process.

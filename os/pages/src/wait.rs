@@ -2,6 +2,7 @@
 
 use crate::sys;
 use core::sync::atomic::AtomicU32;
+use core::time::Duration;
 
 /// Selects the threads that may wait on a word.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ pub fn wait_while(word: &AtomicU32, value: u32) {
 
 /// Sleeps while `word` holds `value`, for at most `seconds`. It may return early.
 pub fn wait_while_for(word: &AtomicU32, value: u32, seconds: u32) {
-    sys::futex_wait(word, value, Some(u64::from(seconds) * 1000), Among::Threads);
+    sys::futex_wait(word, value, Some(Duration::from_secs(seconds.into())), Among::Threads);
 }
 
 /// Wakes one sleeper on `word`.

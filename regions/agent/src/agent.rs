@@ -12,7 +12,7 @@ use crate::message::{Hello, Plain as _, VERSION, Welcome};
 use crate::request_slots::RequestSlots;
 use crate::socket::{self, Name};
 use largesse_pages::MapError;
-use largesse_pages::shared::{MemoryFile, open_process};
+use largesse_pages::shared::open_process;
 use largesse_store::memory::{self, MemoryStore};
 use largesse_store::{StoreError, StoreProvider};
 use std::io;
@@ -108,9 +108,9 @@ struct Prepared {
     session: Arc<ClientSession>,
 }
 
-/// The memory files sent with a [`Welcome`], kept open until then.
+/// The memory files sent with a [`Welcome`], which the session and the stores keep open.
 struct Parcel {
-    requests: MemoryFile,
+    requests: RawFd,
     windows: Vec<RawFd>,
 }
 
@@ -221,7 +221,7 @@ impl Agent {
         };
         match prepared {
             Ok((prepared, welcome, parcel)) => {
-                let descriptors = [self.alive.page().descriptor(), parcel.requests.descriptor()];
+                let descriptors = [self.alive.page().descriptor(), parcel.requests];
                 let descriptors: Vec<_> = descriptors.into_iter().chain(parcel.windows).collect();
                 socket::send(&stranger.socket, welcome.bytes(), &descriptors)?;
                 stranger.prepared = Some(prepared);
@@ -238,6 +238,7 @@ impl Agent {
     fn prepare(&mut self, pid: i32, hello: &Hello) -> Result<(Prepared, Welcome, Parcel), StoreError> {
         let system = |error: MapError| StoreError::System { call: "memfd_create", errno: error.errno };
         let requests = RequestSlots::file(!self.storage.is_memory()).map_err(system)?;
+        let descriptor = requests.descriptor();
         let view = RequestSlots::over(requests.map(true).map_err(system)?).ok_or(StoreError::OneProcess)?;
         let parent = self.parent(pid, hello)?;
         let (own, window) = self.storage.create(hello.bytes)?;
@@ -260,9 +261,9 @@ impl Agent {
         let prepared = Prepared {
             number: self.connections,
             image: hello.image,
-            session: ClientSession::new(view, stores),
+            session: ClientSession::new(requests, view, stores),
         };
-        Ok((prepared, welcome, Parcel { requests, windows }))
+        Ok((prepared, welcome, Parcel { requests: descriptor, windows }))
     }
 
     /// Returns the session of the process that is about to fork, if the request comes from one.

@@ -2,7 +2,7 @@
 
 use crate::alive::is_alive;
 use crate::message::{FIND, Hello, Plain as _, READ, Request, VERSION, WRITE, Welcome, mapped_span};
-use crate::request_slots::{MAX_TRANSFER, RequestSlots, SLOTS};
+use crate::request_slots::{MAX_TRANSFER, QUEUES, RequestSlots, SLOTS};
 use crate::socket::{self, Name};
 use core::fmt;
 use core::ptr::NonNull;
@@ -77,6 +77,8 @@ pub(crate) struct Connection {
     /// Stack of free slots. The one used last is on top, because its server may still be spinning.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
+    /// Numbers of the queues that are not open.
+    queues: Mutex<Vec<usize>>,
 }
 
 /// A connection whose process has not registered with the agent yet.
@@ -127,6 +129,7 @@ impl Joined {
             windows: shared,
             free: Mutex::new((0..SLOTS).collect()),
             freed: Condvar::new(),
+            queues: Mutex::new((0..QUEUES).rev().collect()),
         };
         Ok(Joined { connection, welcome, windows, socket })
     }
@@ -149,7 +152,8 @@ impl Connection {
         if is_alive(&self.alive) { Ok(()) } else { Err(self.gone()) }
     }
 
-    fn gone(&self) -> StoreError {
+    /// Returns the error for the death of the agent.
+    pub(crate) fn gone(&self) -> StoreError {
         StoreError::Lost(format!("the agent that holds it (process {}) has died", self.agent))
     }
 
@@ -164,7 +168,7 @@ impl Connection {
     ) -> Result<(), StoreError> {
         self.check()?;
         let number = self.take();
-        let result = self.ask_at(number, Request { verb, store, at, len }, pages);
+        let result = self.ask_at(number, Request { verb, store, at, len, memory: 0 }, pages);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(number);
         self.freed.notify_one();
         result
@@ -184,6 +188,21 @@ impl Connection {
             unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(room()?.as_ptr(), bytes.len()) };
         }
         Ok(())
+    }
+
+    pub(crate) const fn requests(&self) -> &RequestSlots {
+        &self.requests
+    }
+
+    /// Takes the number of a queue that is not open; `None` if there is none, or none with room for `bytes` bytes.
+    pub(crate) fn take_queue(&self, bytes: usize) -> Option<usize> {
+        self.requests.has_room(bytes).then_some(())?;
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Gives back the number of a queue that was closed.
+    pub(crate) fn give_back_queue(&self, number: usize) {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).push(number);
     }
 
     /// Returns whether spans lie in memory that this process maps, so that it copies pages itself.

@@ -3,7 +3,7 @@
 use largesse_store::{MappedSpan, StoreError};
 
 /// Version of the protocol, which every change in this file increases. Both sides usually come from one build.
-pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0002;
+pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0003;
 /// Capacity in bytes of a text in a message.
 const TEXT: usize = 200;
 
@@ -41,6 +41,8 @@ pub(crate) struct Request {
     pub(crate) store: u32,
     pub(crate) at: u64,
     pub(crate) len: u64,
+    /// Position of the bytes in the memory of a queue; 0 for other requests.
+    pub(crate) memory: u64,
 }
 
 pub(crate) const RESERVE: u32 = 1;
@@ -52,6 +54,11 @@ pub(crate) const LEAVE: u32 = 5;
 /// Locates the span that contains `at` and those after it. Each is answered with a [`word`], which is 0 if the span is
 /// not in one of the windows sent with the [`Welcome`].
 pub(crate) const FIND: u32 = 6;
+/// Opens the queue with the number `store` and `at` bytes of memory. Answered with a word: the number of the mechanism, or
+/// 0 if the store has no queues.
+pub(crate) const OPEN: u32 = 7;
+/// Closes the queue with the number `store`, none of whose transfers is in flight.
+pub(crate) const CLOSE: u32 = 8;
 
 /// Number of bits for the offset in an encoded span; the number of the window is above them.
 const WINDOW: u32 = 48;

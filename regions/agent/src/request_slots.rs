@@ -1,9 +1,16 @@
-//! The memory shared by one process of the program and the agent: request slots, each with a buffer for pages.
+//! The memory shared by one process of the program and the agent.
+//!
+//! ```text
+//!   request slots │ a buffer for each of them ║ queue 0: transfer slots │ memory ║ queue 1: the same
+//! ```
+//! The part of a queue has memory only while the queue is open.
 
 use crate::slot::RequestSlot;
+use crate::transfer_slots::TransferSlots;
+use core::ops::Range;
 use core::ptr::NonNull;
-use largesse_pages::MapError;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
+use largesse_pages::{MapError, MapOp, SPAN, base_page};
 
 /// Number of concurrent requests: a fault, an eviction, and others that reserve or discard.
 pub(crate) const SLOTS: usize = 4;
@@ -11,8 +18,24 @@ pub(crate) const SLOTS: usize = 4;
 pub(crate) const MAX_TRANSFER: usize = 2 << 20;
 /// Offset in bytes of the first page buffer.
 const PAGES: usize = 4096;
+/// Offset in bytes of the first queue.
+const FIRST_QUEUE: usize = (PAGES + SLOTS * MAX_TRANSFER).next_multiple_of(SPAN);
+/// Number of queues: one for reads, one for writes.
+pub(crate) const QUEUES: usize = 2;
+/// Largest memory of a queue, in pages: two transfer units of the largest size.
+const QUEUE_PAGES: usize = 1024;
 
 const _: () = assert!(SLOTS * size_of::<RequestSlot>() <= PAGES);
+
+/// Returns the number of bytes before the memory of a queue.
+fn lead() -> usize {
+    size_of::<TransferSlots>().next_multiple_of(base_page())
+}
+
+/// Returns the offset of a queue.
+fn queue_at(number: usize) -> usize {
+    FIRST_QUEUE + number * (lead() + QUEUE_PAGES * base_page())
+}
 
 /// A mapping of the slots in one of the two processes.
 #[derive(Debug)]
@@ -22,16 +45,67 @@ impl RequestSlots {
     /// Creates the shared memory, in the agent. `carries` says whether it has page buffers, which programs that copy
     /// pages by themselves do not need.
     pub(crate) fn file(carries: bool) -> Result<MemoryFile, MapError> {
-        let file = MemoryFile::new(c"largesse-ring", PAGES + if carries { SLOTS * MAX_TRANSFER } else { 0 })?;
-        let len = file.len();
-        file.allocate(0, len).map_err(|errno| MapError { op: largesse_pages::MapOp::Commit, len, errno })?;
+        let file = MemoryFile::new(c"largesse-ring", if carries { queue_at(QUEUES) } else { PAGES })?;
+        allocate(&file, 0..file.len().min(FIRST_QUEUE))?;
         Ok(file)
+    }
+
+    /// Allocates the part of a queue with `bytes` bytes of memory, in the agent. The program must not use it yet.
+    pub(crate) fn open_queue(&self, file: &MemoryFile, number: usize, bytes: usize) -> Result<(), MapError> {
+        let part = queue_at(number)..queue_at(number) + lead() + bytes;
+        allocate(file, part.clone())?;
+        let slots = self.transfers(number);
+        slots.started.reset();
+        slots.ended.reset();
+        let _ = self.0.lock(part.start, part.len()); // where that is allowed
+        Ok(())
+    }
+
+    /// Frees the memory of a queue, in the agent.
+    pub(crate) fn close_queue(&self, file: &MemoryFile, number: usize) {
+        let (at, len) = (queue_at(number), queue_at(number + 1) - queue_at(number));
+        self.0.unlock(at, len);
+        let _ = file.punch(at, len); // what is refused stays
     }
 
     /// Uses a mapping as slots. Returns `None` if it is too short.
     pub(crate) fn over(mapping: SharedMapping) -> Option<RequestSlots> {
-        let _ = mapping.lock(0, mapping.len()); // fails where RLIMIT_MEMLOCK forbids it
+        let _ = mapping.lock(0, mapping.len().min(FIRST_QUEUE)); // fails where RLIMIT_MEMLOCK forbids it
         (mapping.len() >= PAGES).then_some(RequestSlots(mapping))
+    }
+
+    /// Returns whether there are queues with room for `bytes` bytes of memory.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.0.len() >= queue_at(QUEUES) && bytes <= QUEUE_PAGES * base_page()
+    }
+
+    /// Returns the slots of a queue. Panics if there is no such queue.
+    pub(crate) fn transfers(&self, number: usize) -> &TransferSlots {
+        assert!(number < QUEUES && self.has_room(0), "there is no queue {number}");
+        // SAFETY: inside the mapping, as was just checked; page-aligned, and zero at first, which is a valid value. Both
+        // sides access the parts of the value by atomic operations, or while they own them.
+        unsafe { self.0.start().add(queue_at(number)).cast().as_ref() }
+    }
+
+    /// Returns the address of a queue's memory. Panics if there is no such queue.
+    pub(crate) fn queue_memory(&self, number: usize) -> NonNull<u8> {
+        assert!(number < QUEUES && self.has_room(0), "there is no queue {number}");
+        // SAFETY: inside the mapping, as was just checked.
+        unsafe { self.0.start().add(queue_at(number) + lead()) }
+    }
+
+    /// Returns bytes of a queue's memory.
+    ///
+    /// # Safety
+    ///
+    /// The queue is open, and no transfer in flight, nor any other reference, uses these bytes.
+    #[expect(clippy::mut_from_ref, reason = "shared memory, whose users are told apart by the queue")]
+    pub(crate) unsafe fn queue_bytes(&self, number: usize, range: &Range<usize>) -> &mut [u8] {
+        assert!(range.start <= range.end && self.has_room(range.end), "{range:?} is outside of the memory");
+        // SAFETY: inside the mapping, which lives as long as `self`; the caller's promise.
+        unsafe {
+            core::slice::from_raw_parts_mut(self.queue_memory(number).as_ptr().add(range.start), range.len())
+        }
     }
 
     pub(crate) fn slots(&self) -> &[RequestSlot; SLOTS] {
@@ -52,4 +126,9 @@ impl RequestSlots {
     pub(crate) fn inherited(&self, yes: bool) -> Result<(), MapError> {
         self.0.inherited(yes)
     }
+}
+
+fn allocate(file: &MemoryFile, part: Range<usize>) -> Result<(), MapError> {
+    let len = part.len();
+    file.allocate(part.start, len).map_err(|errno| MapError { op: MapOp::Commit, len, errno })
 }

@@ -20,9 +20,9 @@ const SLEEPS: u32 = 4;
 
 /// Time to spin before sleeping: a wake-up costs more than most answers take, and on two processors a spinning
 /// thread delays the other side.
-const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 20 });
-/// Interval, in milliseconds, at which a sleeping thread checks that the other side is alive.
-const LOOK: u32 = 50;
+pub(crate) const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 20 });
+/// Interval at which a sleeping thread checks that the other side is alive.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// A slot in memory shared by both processes. All-zero bytes are a valid slot whose turn is the program's.
 #[derive(Debug, Default)]

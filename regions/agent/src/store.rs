@@ -1,25 +1,21 @@
 //! A page store whose pages an agent holds.
 
 use crate::connection::{AgentRefused, Connection, Joined, Payload};
-use crate::message::{DISCARD, Hello, LEAVE, RESERVE, VERSION};
+use crate::layer::AgentLayer;
+use crate::message::{Hello, LEAVE, VERSION};
+use crate::queue::AgentQueue;
 use crate::socket::Name;
-use crate::span_cache::{SpanCache, parts, within_span};
 use core::hash::{Hash as _, Hasher as _};
-use core::ops::Range;
-use largesse_pages::shared::SharedMapping;
-use largesse_store::{Fork, Layer, Overlay, PageStore, Ranges, StoreError, copy_past_caches};
+use largesse_store::{Fork, Overlay, PageStore, StoreError, TransferQueue};
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Granularity in bytes at which a new layer reserves: most writes follow earlier ones.
-const STEP: u64 = 64 << 10;
 
 /// Far memory at an agent, in one layer, and in further ones once the process forks.
 #[derive(Debug)]
 pub struct AgentStore {
     name: Name,
     about: About,
-    overlay: Overlay<AgentLayer>,
+    overlay: Arc<Overlay<AgentLayer>>,
     now: Mutex<Arc<Connection>>,
     forking: Mutex<Option<Forking>>,
 }
@@ -41,17 +37,6 @@ struct Forking {
     both: bool,
 }
 
-/// A layer of this process: one store of the agent.
-#[derive(Debug)]
-struct AgentLayer {
-    agent: Arc<Connection>,
-    number: u32,
-    /// The memory of the store, if this process maps it, which is then copied to and from directly.
-    window: Option<Arc<SharedMapping>>,
-    /// Addresses of spans of the store in windows that this process maps, used if `window` is `None`.
-    spans: SpanCache,
-}
-
 impl AgentStore {
     /// Connects to the agent of that name, for pages at offsets below `bytes`.
     pub fn connect(name: &Name, bytes: usize) -> Result<AgentStore, AgentRefused> {
@@ -65,7 +50,7 @@ impl AgentStore {
         Ok(AgentStore {
             name: name.clone(),
             about,
-            overlay: Overlay::new(first),
+            overlay: Arc::new(Overlay::new(first)),
             now: Mutex::new(now),
             forking: Mutex::default(),
         })
@@ -112,7 +97,7 @@ impl AgentStore {
         }
         let own = windows.pop().map(Arc::new);
         let frozen = self.overlay.frozen();
-        let windows = frozen.iter().map(|layer| layer.window.clone()).chain([own]);
+        let windows = frozen.iter().map(|layer| layer.window()).chain([own]);
         let layers =
             (0..).zip(windows).map(|(number, window)| Arc::new(AgentLayer::new(&connection, number, window)));
         let before = self.overlay.replace(layers.collect());
@@ -164,6 +149,12 @@ impl PageStore for AgentStore {
         self.overlay.discard(at, len);
     }
 
+    /// Without a queue if this process copies all pages itself.
+    fn open_queue(&self, bytes: usize, depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
+        let queue = AgentQueue::open(&self.now(), &self.overlay, bytes, depth)?;
+        Ok(queue.map(|queue| Box::new(queue) as Box<dyn TransferQueue>))
+    }
+
     fn fork(&self, step: Fork) -> Result<(), StoreError> {
         match step {
             Fork::Before { bytes } => self.before_fork(bytes),
@@ -180,92 +171,5 @@ impl Drop for AgentStore {
     /// Frees the agent's stores before the process ends.
     fn drop(&mut self) {
         let _ = self.now().ask(LEAVE, 0, 0, 0, Payload::None);
-    }
-}
-
-impl AgentLayer {
-    fn new(agent: &Arc<Connection>, number: u32, window: Option<Arc<SharedMapping>>) -> AgentLayer {
-        AgentLayer { agent: Arc::clone(agent), number, window, spans: SpanCache::default() }
-    }
-
-    /// Returns the address of bytes within one span, or `None` if the agent copies them.
-    fn span_address(&self, at: u64) -> Result<Option<*mut u8>, StoreError> {
-        if !self.agent.has_windows() {
-            return Ok(None);
-        }
-        self.agent.check()?;
-        let span = self.spans.find(at, || self.agent.find(self.number, at))?;
-        // SAFETY: the offset is less than a span, all of which is inside the mapping.
-        Ok(span.map(|span| unsafe { span.as_ptr().add(within_span(at)) }))
-    }
-
-    fn address(&self, window: &SharedMapping, at: u64, len: usize) -> Result<*mut u8, StoreError> {
-        self.agent.check()?;
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
-        if at > window.len() || len > window.len() - at {
-            return Err(StoreError::Full { wanted: len as u64 });
-        }
-        // SAFETY: the range is inside the mapping, as was just checked.
-        Ok(unsafe { window.start().as_ptr().add(at) })
-    }
-}
-
-impl PageStore for AgentLayer {
-    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        self.agent.ask(RESERVE, self.number, at, len, Payload::None)
-    }
-
-    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        if let Some(window) = &self.window {
-            let from = self.address(window, at, into.len())?;
-            // SAFETY: the range is inside the window, where all written pages have memory; the pager never transfers
-            // the same bytes twice at once.
-            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) };
-            return Ok(());
-        }
-        for (at, bytes) in parts(at, into.len()) {
-            let into = &mut into[bytes];
-            match self.span_address(at)? {
-                // SAFETY: the range is inside the span, whose owner has memory for reserved bytes; otherwise as above.
-                Some(from) => unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) },
-                None => self.agent.read(self.number, at, into)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        if let Some(window) = &self.window {
-            let to = self.address(window, at, from.len())?;
-            // SAFETY: as above; `Overlay` has reserved the bytes, or made room for them.
-            unsafe { copy_past_caches(from, to) };
-            return Ok(());
-        }
-        for (at, bytes) in parts(at, from.len()) {
-            let from = &from[bytes];
-            match self.span_address(at)? {
-                // SAFETY: as above.
-                Some(to) => unsafe { copy_past_caches(from, to) },
-                None => self.agent.write(self.number, at, from)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn discard(&self, at: u64, len: u64) {
-        self.spans.forget(&(at..at + len));
-        // If the agent has died, the next request that needs it reports so.
-        let _ = self.agent.ask(DISCARD, self.number, at, len, Payload::None);
-    }
-}
-
-impl Layer for AgentLayer {
-    /// Reserves only these bytes, rounded to `STEP`, because reserved memory is allocated; so it returns `false`.
-    fn make_room(&self, bytes: Range<u64>, _: &Ranges) -> Result<bool, StoreError> {
-        let start = bytes.start / STEP * STEP;
-        let end = bytes.end.next_multiple_of(STEP);
-        let end = self.window.as_ref().map_or(end, |window| end.min(window.len() as u64));
-        self.reserve(start, end - start)?;
-        Ok(false)
     }
 }

@@ -1,6 +1,8 @@
 //! Atomics and sleeping on them, the only ones in this crate. Under loom a lock and a condition variable stand for the
 //! kernel's queue of sleepers, so that loom finds a lost wake-up as a deadlock.
 
+use std::time::Duration;
+
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
 #[cfg(loom)]
@@ -34,8 +36,8 @@ pub(crate) struct FutexWord(AtomicU32);
 #[cfg(not(loom))]
 impl FutexWord {
     /// Sleeps while the word holds `value`, for at most the time given; may return early.
-    pub(crate) fn wait(&self, value: u32, milliseconds: Option<u32>) {
-        largesse_pages::shared::wait_across(&self.0, value, milliseconds);
+    pub(crate) fn wait(&self, value: u32, wait: Option<Duration>) {
+        largesse_pages::shared::wait_across(&self.0, value, wait);
     }
     pub(crate) fn wake(&self) {
         largesse_pages::shared::wake_across(&self.0);
@@ -48,7 +50,7 @@ pub(crate) struct FutexWord(AtomicU32, loom::sync::Mutex<()>, loom::sync::Condva
 
 #[cfg(loom)]
 impl FutexWord {
-    pub(crate) fn wait(&self, value: u32, _: Option<u32>) {
+    pub(crate) fn wait(&self, value: u32, _: Option<Duration>) {
         let queue = self.1.lock().unwrap();
         if self.0.load(Ordering::Relaxed) == value {
             drop(self.2.wait(queue).unwrap());

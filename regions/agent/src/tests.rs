@@ -1,5 +1,6 @@
 //! Tests of programs and agents, which are threads of one process or processes forked from it.
 
+mod late;
 mod near;
 
 use self::near::near;
@@ -29,11 +30,17 @@ struct RemoteStore {
     stores: Arc<AtomicUsize>,
 }
 
-impl StoreProvider for RemoteProvider {
-    fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
+impl RemoteProvider {
+    fn new_store(&self) -> RemoteStore {
         let stores = Arc::clone(&self.stores);
         stores.fetch_add(1, Ordering::SeqCst);
-        Ok(Box::new(RemoteStore { pages: Mutex::default(), room: self.room, stores }))
+        RemoteStore { pages: Mutex::default(), room: self.room, stores }
+    }
+}
+
+impl StoreProvider for RemoteProvider {
+    fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
+        Ok(Box::new(self.new_store()))
     }
 }
 

@@ -57,7 +57,7 @@ pub enum Count {
     NoRoom,
     /// Resident bytes of the program outside far memory, when they were last counted; 0 while they are few.
     UncoveredBytes,
-    /// Mechanism of transfers: 0 for calls that block, 1 for io_uring, 2 for threads.
+    /// Mechanism of transfers: 0 for calls that block, otherwise the number of a `Mechanism`.
     Mechanism,
     /// Number of transfers from the store that ended, if they run while the threads that started them continue.
     Reads,

@@ -119,13 +119,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Notes that transfers run, by `mechanism`, while the threads that started them continue.
     pub(crate) fn transfer_asynchronously(&self, mechanism: Mechanism) {
         self.lock().asynchronous = true;
-        self.counters.set(
-            Count::Mechanism,
-            match mechanism {
-                Mechanism::IoUring => 1,
-                Mechanism::Threads => 2,
-            },
-        );
+        self.counters.set(Count::Mechanism, mechanism as u64);
     }
 
     /// Notes that a fault waited too long for the on-CPU handler.

@@ -61,17 +61,17 @@ impl<S: Layer> Overlay<S> {
     }
 
     /// Returns the layer that holds the first of these bytes, and how many bytes from there on it holds.
-    pub(crate) fn source(&self, at: u64, len: usize) -> (Arc<S>, usize) {
+    pub fn source(&self, at: u64, len: usize) -> (Arc<S>, usize) {
         self.lock().owner(at, len)
     }
 
     /// Returns the layer for a write of these bytes, which has room for them.
-    pub(crate) fn target(&self, at: u64, len: usize) -> Result<Arc<S>, StoreError> {
+    pub fn target(&self, at: u64, len: usize) -> Result<Arc<S>, StoreError> {
         self.lock().write_to(at, len)
     }
 
     /// Records that these bytes were written to their [target](Overlay::target).
-    pub(crate) fn written(&self, at: u64, len: usize) {
+    pub fn written(&self, at: u64, len: usize) {
         self.lock().written(at, len);
     }
 

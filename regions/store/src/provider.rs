@@ -1,5 +1,7 @@
 //! Services that make stores for several processes.
 
+use crate::queue_bytes::QueueBytes;
+use crate::transfer::TransferQueue;
 use crate::{PageStore, StoreError};
 use core::ffi::c_int;
 use std::fmt;
@@ -21,6 +23,19 @@ pub trait ProvidedStore: PageStore {
     /// Returns the position of the 2 MiB span around offset `at`, if it lies in one of the
     /// [windows](StoreProvider::windows). The position does not change while any byte of the span is reserved.
     fn mapped_span(&self, _at: u64) -> Option<MappedSpan> {
+        None
+    }
+
+    /// Returns the number of threads that make the transfers of a program's queue, each with a queue of its own from
+    /// [`open_queue_over`](ProvidedStore::open_queue_over). 0 if the program transfers by [`read`](PageStore::read) and
+    /// [`write`](PageStore::write) only.
+    fn queue_threads(&self) -> usize {
+        0
+    }
+
+    /// Opens a queue of `depth` transfers over `memory` for the calling thread; `None` if the store has none. Its `reap`
+    /// may wait longer than it is told to, for an answer that has begun to arrive or a server that cannot be reached.
+    fn open_queue_over(&self, _memory: QueueBytes, _depth: usize) -> Option<Box<dyn TransferQueue>> {
         None
     }
 }

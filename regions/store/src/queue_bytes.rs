@@ -1,32 +1,60 @@
 //! The memory of a queue, parts of which transfers read and write.
 
+use core::any::Any;
+use core::fmt;
 use core::ops::Range;
+use core::ptr::NonNull;
 use largesse_pages::Table;
 
 /// Memory that is used by its address alone: a reference to all of it would alias the parts of transfers in flight.
-#[derive(Debug)]
-pub(crate) struct QueueBytes {
+pub struct QueueBytes {
     start: *mut u8,
     len: usize,
-    _memory: Table<u8>,
+    /// Whatever must live as long as the memory.
+    _owner: Box<dyn Any + Send>,
 }
 
-// SAFETY: the memory belongs to this value, and may be used from any thread.
+// SAFETY: the memory may be used from any thread, and its owner too.
 unsafe impl Send for QueueBytes {}
+
+impl fmt::Debug for QueueBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QueueBytes({})", self.len)
+    }
+}
 
 impl QueueBytes {
     /// Reserves `len` bytes, all zero; `None` if the kernel has no memory.
-    pub(crate) fn new(len: usize) -> Option<QueueBytes> {
-        let mut memory = Table::new(len)?;
-        Some(QueueBytes { start: memory.as_mut_ptr(), len, _memory: memory })
+    #[must_use]
+    pub fn new(len: usize) -> Option<QueueBytes> {
+        let mut memory = Table::<u8>::new(len)?;
+        Some(QueueBytes { start: memory.as_mut_ptr(), len, _owner: Box::new(memory) })
     }
 
-    pub(crate) const fn len(&self) -> usize {
+    /// Uses `len` bytes from `start` on, which several queues may share: no two of them have transfers of the same bytes.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are readable and writable, by any thread, until `owner` is dropped.
+    #[must_use]
+    pub unsafe fn over(start: NonNull<u8>, len: usize, owner: impl Any + Send) -> QueueBytes {
+        QueueBytes { start: start.as_ptr(), len, _owner: Box::new(owner) }
+    }
+
+    /// Returns the number of bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
         self.len
     }
 
+    /// Returns whether there are no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Returns the address of the byte at `at`, which is at most the length.
-    pub(crate) fn address(&self, at: usize) -> *mut u8 {
+    pub fn address(&self, at: usize) -> *mut u8 {
         assert!(at <= self.len, "{at} is outside of the memory");
         self.start.wrapping_add(at)
     }
@@ -35,10 +63,10 @@ impl QueueBytes {
     ///
     /// # Safety
     ///
-    /// No transfer in flight uses any of these bytes.
-    pub(crate) unsafe fn bytes(&mut self, range: Range<usize>) -> &mut [u8] {
+    /// No other thread, and no transfer in flight, uses any of these bytes.
+    pub unsafe fn bytes(&mut self, range: Range<usize>) -> &mut [u8] {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} is outside of the memory");
-        // SAFETY: inside the memory, which lives as long as `self`; only the caller uses these bytes.
+        // SAFETY: inside the memory, which lives as long as its owner; only the caller uses these bytes.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 }

@@ -44,22 +44,37 @@ pub struct Completion {
     pub result: Result<(), StoreError>,
 }
 
-/// The way in which a queue reaches its device.
+/// The way in which a queue reaches its device. The numbers are those of the counter `mechanism`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// `io_uring(7)`.
-    IoUring,
+    IoUring = 1,
     /// Threads that make blocking system calls.
-    Threads,
+    Threads = 2,
+    /// Connections to a Redis server, each with several requests in flight.
+    RedisPipelines = 3,
+    /// One-sided MPI transfers, several in flight.
+    MpiRequests = 4,
 }
 
 impl Mechanism {
+    const ALL: [Mechanism; 4] =
+        [Mechanism::IoUring, Mechanism::Threads, Mechanism::RedisPipelines, Mechanism::MpiRequests];
+
+    /// Returns the mechanism with this number.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Mechanism> {
+        Mechanism::ALL.into_iter().find(|&it| it as u64 == number)
+    }
+
     /// Returns the name that `largesse status` shows.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Mechanism::IoUring => "io_uring",
-            Mechanism::Threads => "threads",
+            Mechanism::Threads => "threads (no io_uring)",
+            Mechanism::RedisPipelines => "Redis pipelines",
+            Mechanism::MpiRequests => "MPI requests",
         }
     }
 }

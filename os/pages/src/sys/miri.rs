@@ -144,7 +144,7 @@ pub(crate) fn each_resident(_at: NonNull<u8>, _len: usize, _f: &mut dyn FnMut(us
 pub(crate) unsafe fn make_anonymous(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
     Err(libc::ENOSYS)
 }
-pub(crate) fn futex_wait(_: &AtomicU32, _: u32, _: Option<u64>, _: Among) {
+pub(crate) fn futex_wait(_: &AtomicU32, _: u32, _: Option<core::time::Duration>, _: Among) {
     std::thread::yield_now();
 }
 pub(crate) fn futex_wake(_: &AtomicU32, _: c_int, _: Among) {}

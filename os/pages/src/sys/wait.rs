@@ -9,6 +9,7 @@
 use crate::wait::Among;
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::AtomicU32;
+use core::time::Duration;
 
 const fn flag(among: Among) -> c_int {
     match among {
@@ -17,11 +18,11 @@ const fn flag(among: Among) -> c_int {
     }
 }
 
-/// Sleeps while the word holds `value`, for at most `milliseconds`. It may return early.
-pub(crate) fn futex_wait(word: &AtomicU32, value: u32, milliseconds: Option<u64>, among: Among) {
-    let timeout = milliseconds.map(|milliseconds| libc::timespec {
-        tv_sec: (milliseconds / 1000) as c_long,
-        tv_nsec: (milliseconds % 1000) as c_long * 1_000_000,
+/// Sleeps while the word holds `value`, for at most `wait`. It may return early.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32, wait: Option<Duration>, among: Among) {
+    let timeout = wait.map(|wait| libc::timespec {
+        tv_sec: wait.as_secs() as c_long,
+        tv_nsec: wait.subsec_nanos() as c_long,
     });
     let timeout = timeout.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
     let wait = libc::FUTEX_WAIT | flag(among);

@@ -1,10 +1,13 @@
 //! Simulates the stores of MPI ranks on this machine: two of three spans are mapped in windows.
 
 use super::BYTES;
+use super::late::{LateQueue, Traffic};
 use crate::PageStorage;
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
-use largesse_store::{MappedSpan, PageStore, ProvidedStore, Ranges, StoreError, StoreProvider};
+use largesse_store::{
+    MappedSpan, PageStore, ProvidedStore, QueueBytes, Ranges, StoreError, StoreProvider, TransferQueue,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +15,11 @@ use std::sync::{Arc, Mutex};
 const ROOM: usize = 16 * BYTES / SPAN;
 
 #[derive(Debug)]
-struct NearbyProvider(Arc<Shared>);
+struct NearbyProvider {
+    shared: Arc<Shared>,
+    /// If its stores have queues: the transfers in flight.
+    traffic: Option<Arc<Traffic>>,
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -22,32 +29,45 @@ struct Shared {
 }
 
 #[derive(Debug)]
-struct NearbyStore {
+struct Homes {
     shared: Arc<Shared>,
     homes: Mutex<(HashMap<u64, usize>, Ranges)>,
 }
 
+#[derive(Debug)]
+struct NearbyStore {
+    homes: Arc<Homes>,
+    traffic: Option<Arc<Traffic>>,
+}
+
 /// Returns a provider of simulated stores.
 pub(super) fn near() -> PageStorage {
+    provider(None)
+}
+
+/// Returns a provider of simulated stores with queues.
+pub(super) fn near_and_late() -> PageStorage {
+    provider(Some(Arc::new(Traffic::default())))
+}
+
+fn provider(traffic: Option<Arc<Traffic>>) -> PageStorage {
     let file = MemoryFile::new(c"test", ROOM * SPAN).unwrap();
     let mapping = file.map(true).unwrap();
-    PageStorage::Provider(Box::new(NearbyProvider(Arc::new(Shared {
-        file,
-        mapping,
-        free: Mutex::new((0..ROOM).collect()),
-    }))))
+    let shared = Arc::new(Shared { file, mapping, free: Mutex::new((0..ROOM).collect()) });
+    PageStorage::Provider(Box::new(NearbyProvider { shared, traffic }))
 }
 
 impl StoreProvider for NearbyProvider {
     fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
-        Ok(Box::new(NearbyStore { shared: Arc::clone(&self.0), homes: Mutex::default() }))
+        let homes = Homes { shared: Arc::clone(&self.shared), homes: Mutex::default() };
+        Ok(Box::new(NearbyStore { homes: Arc::new(homes), traffic: self.traffic.clone() }))
     }
     fn windows(&self) -> Vec<i32> {
-        vec![self.0.file.descriptor()]
+        vec![self.shared.file.descriptor()]
     }
 }
 
-impl NearbyStore {
+impl Homes {
     fn home(&self, at: u64) -> Option<usize> {
         self.homes.lock().unwrap().0.get(&(at / SPAN as u64)).copied()
     }
@@ -62,12 +82,33 @@ impl NearbyStore {
 
 impl ProvidedStore for NearbyStore {
     fn mapped_span(&self, at: u64) -> Option<MappedSpan> {
-        let home = self.home(at).filter(|home| home % 3 != 0)?;
+        let home = self.homes.home(at).filter(|home| home % 3 != 0)?;
         Some(MappedSpan { window: 0, at: (home * SPAN) as u64 })
+    }
+    fn queue_threads(&self) -> usize {
+        usize::from(self.traffic.is_some())
+    }
+    fn open_queue_over(&self, memory: QueueBytes, depth: usize) -> Option<Box<dyn TransferQueue>> {
+        Some(Box::new(LateQueue::new(&self.homes, memory, depth, self.traffic.as_ref()?)))
     }
 }
 
 impl PageStore for NearbyStore {
+    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+        self.homes.reserve(at, len)
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        self.homes.read(at, into)
+    }
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        self.homes.write(at, from)
+    }
+    fn discard(&self, at: u64, len: u64) {
+        self.homes.discard(at, len);
+    }
+}
+
+impl PageStore for Homes {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         let (homes, wanted) = &mut *self.homes.lock().unwrap();
         for span in at / SPAN as u64..(at + len).div_ceil(SPAN as u64) {
@@ -106,7 +147,7 @@ impl PageStore for NearbyStore {
     }
 }
 
-impl Drop for NearbyStore {
+impl Drop for Homes {
     fn drop(&mut self) {
         let homes = self.homes.lock().unwrap().0.drain().map(|(_, home)| home).collect::<Vec<_>>();
         self.shared.free.lock().unwrap().extend(homes);

@@ -1,10 +1,13 @@
+#[path = "../../tests/common/queue.rs"]
+mod queue_checks;
+
 use super::*;
+use crate::Direction;
 use crate::overlay::MAX_LAYERS;
-use crate::{Direction, Transfer};
 use core::ffi::{c_int, c_void};
-use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::Table;
+use queue_checks::{fill_memory, finish, memory_is, moves_the_right_bytes, reaps_nothing_when_idle, start};
 use std::time::Duration;
 
 /// Returns the build directory, which is on a disk; the directory for temporary files may not be.
@@ -220,48 +223,11 @@ fn check_queues(name: &str, check: impl Fn(&FileStore, &mut dyn TransferQueue) +
     }
 }
 
-fn start(queue: &mut dyn TransferQueue, direction: Direction, page: u64, memory: Range<usize>) {
-    let memory = memory.start * BYTES..memory.end * BYTES;
-    queue.start(Transfer { id: usize::try_from(page).unwrap(), direction, at: page * PAGE, memory });
-}
-
-/// Waits until no transfer is in flight, and returns their identifiers in order.
-fn finish(queue: &mut dyn TransferQueue) -> Vec<usize> {
-    let mut ended = Vec::new();
-    while queue.in_flight() > 0 {
-        queue.reap(Duration::from_secs(10), &mut |completion| {
-            completion.result.unwrap();
-            ended.push(completion.id);
-        });
-    }
-    ended.sort_unstable();
-    ended
-}
-
-fn fill_memory(queue: &mut dyn TransferQueue, pages: Range<usize>, byte: impl Fn(usize) -> u8) {
-    for page in pages {
-        // SAFETY: nothing is in flight.
-        unsafe { queue.memory(page * BYTES..(page + 1) * BYTES) }.fill(byte(page));
-    }
-}
-
-fn memory_is(queue: &mut dyn TransferQueue, page: usize, byte: u8) -> bool {
-    // SAFETY: nothing is in flight.
-    unsafe { queue.memory(page * BYTES..(page + 1) * BYTES) }.iter().all(|&is| is == byte)
-}
-
 #[test]
 fn transfers_of_a_queue_end_in_any_order_and_move_the_right_bytes() {
     check_queues("queue", |_, queue| {
-        for round in 0..20_u8 {
-            let byte = |page: usize| u8::try_from(page).unwrap() ^ round;
-            fill_memory(queue, 0..32, byte);
-            (0..8).for_each(|n| start(queue, Direction::Write, n as u64 * 100, n * 4..n * 4 + 4));
-            assert_eq!(finish(queue), (0..8).map(|n| n * 100).collect::<Vec<_>>());
-            (0..8).for_each(|n| start(queue, Direction::Read, n as u64 * 100, 32 + n * 4..36 + n * 4));
-            finish(queue);
-            assert!((0..32).all(|page| memory_is(queue, 32 + page, byte(page))));
-        }
+        moves_the_right_bytes(queue, 100);
+        reaps_nothing_when_idle(queue);
     });
 }
 

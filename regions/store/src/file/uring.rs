@@ -8,6 +8,7 @@
 
 use super::layer::File;
 use crate::queue_bytes::QueueBytes;
+use crate::split::SplitTransfers;
 use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
 use crate::{Overlay, StoreError};
 use core::ffi::c_int;
@@ -31,23 +32,11 @@ pub(super) struct UringQueue {
     memory: QueueBytes,
     /// Whether the kernel keeps the memory pinned, so that it need not pin it for each transfer.
     registered: bool,
-    transfers: Vec<Option<InFlight>>,
-    free_transfers: Vec<usize>,
+    transfers: SplitTransfers,
     pieces: Vec<Option<FilePart>>,
     free_pieces: Vec<usize>,
     /// Pieces for which the submission queue had no room.
     waiting: VecDeque<usize>,
-    /// Transfers that ended without the device.
-    ended: Vec<Completion>,
-}
-
-/// A transfer that was started and has not ended.
-#[derive(Debug)]
-struct InFlight {
-    transfer: Transfer,
-    /// Number of pieces that have not ended.
-    pieces: usize,
-    result: Result<(), StoreError>,
 }
 
 /// A part of a transfer, in one file.
@@ -88,12 +77,10 @@ impl UringQueue {
             overlay: Arc::clone(overlay),
             memory,
             registered,
-            transfers: (0..depth).map(|_| None).collect(),
-            free_transfers: (0..depth).rev().collect(),
+            transfers: SplitTransfers::new(depth),
             pieces: Vec::with_capacity(depth),
             free_pieces: Vec::with_capacity(depth),
             waiting: VecDeque::with_capacity(depth),
-            ended: Vec::with_capacity(depth),
         })
     }
 
@@ -102,6 +89,7 @@ impl UringQueue {
             self.pieces.push(None);
             self.pieces.len() - 1
         });
+        self.transfers.add_piece(piece.of);
         self.pieces[index] = Some(piece);
         self.waiting.push_back(index);
     }
@@ -123,7 +111,7 @@ impl UringQueue {
 
     fn entry(&self, index: usize) -> Option<squeue::Entry> {
         let piece = self.pieces[index].as_ref()?;
-        let direction = self.transfers[piece.of].as_ref()?.transfer.direction;
+        let direction = self.transfers.get(piece.of)?.direction;
         let fd = types::Fd(piece.file.descriptor());
         let memory = self.memory.address(piece.memory + piece.done);
         let len = u32::try_from(piece.len - piece.done).unwrap_or(u32::MAX);
@@ -142,8 +130,8 @@ impl UringQueue {
     /// Handles the kernel's answer for a piece: the rest of it is transferred, or it has ended.
     fn answered(&mut self, index: usize, answer: i32) {
         let Some(piece) = self.pieces.get_mut(index).and_then(Option::as_mut) else { return };
-        let Some(transfer) = self.transfers[piece.of].as_mut() else { return };
-        let call = match transfer.transfer.direction {
+        let Some(transfer) = self.transfers.get(piece.of) else { return };
+        let call = match transfer.direction {
             Direction::Read => "io_uring read",
             Direction::Write => "io_uring write",
         };
@@ -162,25 +150,17 @@ impl UringQueue {
         let Some(result) = ended else { return self.waiting.push_back(index) };
         piece.file.uncache(piece.at, piece.len);
         let of = piece.of;
-        transfer.pieces -= 1;
-        if result.is_err() {
-            transfer.result = result;
-        }
         self.pieces[index] = None;
         self.free_pieces.push(index);
-        if self.transfers[of].as_ref().is_some_and(|transfer| transfer.pieces == 0) {
-            self.end(of);
-        }
+        self.piece_ended(of, result);
     }
 
-    /// All pieces of a transfer have ended.
-    fn end(&mut self, of: usize) {
-        let Some(InFlight { transfer, result, .. }) = self.transfers[of].take() else { return };
-        self.free_transfers.push(of);
-        if transfer.direction == Direction::Write && result.is_ok() {
+    fn piece_ended(&mut self, of: usize, result: Result<(), StoreError>) {
+        if let Some(transfer) = self.transfers.piece_ended(of, result)
+            && transfer.direction == Direction::Write
+        {
             self.overlay.written(transfer.at, transfer.memory.len());
         }
-        self.ended.push(Completion { id: transfer.id, result });
     }
 
     /// Passes what waits to the kernel.
@@ -221,11 +201,11 @@ impl TransferQueue for UringQueue {
     }
 
     fn depth(&self) -> usize {
-        self.transfers.len()
+        self.transfers.depth()
     }
 
     fn in_flight(&self) -> usize {
-        self.transfers.len() - self.free_transfers.len() + self.ended.len()
+        self.transfers.in_flight()
     }
 
     unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8] {
@@ -234,37 +214,22 @@ impl TransferQueue for UringQueue {
     }
 
     fn start(&mut self, transfer: Transfer) {
-        let Some(of) = self.free_transfers.pop() else {
-            // The starter did not keep to the depth: the transfer is refused, not lost.
-            let result = Err(StoreError::System { call: "io_uring", errno: libc::EBUSY });
-            return self.ended.push(Completion { id: transfer.id, result });
-        };
         let Transfer { direction, memory, at, .. } = transfer.clone();
-        self.transfers[of] = Some(InFlight { transfer, pieces: 0, result: Ok(()) });
-        let mut done = 0;
-        while done < memory.len() {
+        let Some(of) = self.transfers.begin(transfer) else { return };
+        let (mut done, mut split) = (0, Ok(()));
+        while done < memory.len() && split.is_ok() {
             let (at, left) = (at + done as u64, memory.len() - done);
             let target = match direction {
                 Direction::Read => Ok(self.overlay.source(at, left)),
                 Direction::Write => self.overlay.target(at, left).map(|file| (file, left)),
             };
-            let Some(in_flight) = self.transfers[of].as_mut() else { return };
-            match target {
-                Ok((file, len)) => {
-                    in_flight.pieces += 1;
-                    let memory = memory.start + done;
-                    self.add_piece(FilePart { of, file, at, memory, len, done: 0, idle: 0 });
-                    done += len;
-                }
-                Err(error) => {
-                    in_flight.result = Err(error);
-                    break;
-                }
-            }
+            split = target.map(|(file, len)| {
+                let memory = memory.start + done;
+                self.add_piece(FilePart { of, file, at, memory, len, done: 0, idle: 0 });
+                done += len;
+            });
         }
-        if self.transfers[of].as_ref().is_some_and(|transfer| transfer.pieces == 0) {
-            self.end(of);
-        }
+        self.piece_ended(of, split);
     }
 
     fn flush(&mut self) {
@@ -274,11 +239,11 @@ impl TransferQueue for UringQueue {
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
         self.submit();
         self.collect();
-        if self.ended.is_empty() && self.in_flight() > 0 && !wait.is_zero() {
+        if self.transfers.none_ended() && self.in_flight() > 0 && !wait.is_zero() {
             self.wait(wait);
             self.collect();
         }
-        self.ended.drain(..).for_each(done);
+        self.transfers.drain(done);
     }
 
     fn descriptor(&self) -> Option<c_int> {
@@ -289,7 +254,7 @@ impl TransferQueue for UringQueue {
 impl Drop for UringQueue {
     /// Waits for the transfers in flight, which use the memory.
     fn drop(&mut self) {
-        while self.free_transfers.len() < self.transfers.len() {
+        while self.transfers.unended() > 0 {
             self.wait(Duration::from_millis(100));
             self.collect();
         }
