@@ -1,5 +1,6 @@
 //! Formats the counters of far memory as a table.
 
+use largesse_store::Mechanism;
 use largesse_terminal::size;
 use largesse_terminal::table::{Paper, facts};
 use std::collections::BTreeMap;
@@ -33,11 +34,7 @@ fn on_another_cpu(words: &Words) -> String {
 
 /// Returns how pages are transferred while the threads that started the transfers continue.
 fn mechanism(words: &Words) -> &'static str {
-    match word(words, "mechanism") {
-        1 => "io_uring",
-        2 => "threads (no io_uring)",
-        _ => "blocking calls",
-    }
+    Mechanism::from_number(word(words, "mechanism")).map_or("blocking calls", Mechanism::name)
 }
 
 /// Returns a quotient, or a dash if there is nothing to divide by.

@@ -95,12 +95,12 @@ impl ServedQueue {
 }
 
 /// Returns this thread's queue of a store. A fork that failed gives the number to another store.
-fn opened<'a>(
-    open: &'a mut Vec<OpenStore>,
+fn opened(
+    open: &mut Vec<OpenStore>,
     number: u32,
     store: SharedStore,
     memory: impl Fn() -> QueueBytes,
-) -> Result<&'a mut dyn TransferQueue, StoreError> {
+) -> Result<&mut dyn TransferQueue, StoreError> {
     open.retain(|it| it.number != number || Arc::ptr_eq(&it.store, &store));
     let known = open.iter().position(|it| it.number == number);
     let place = match known {

@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   RedisStore ──read, write, discard──► Servers ──by slot──► Link ──► primary ══WAIT══► replica
-//!     │  ▲ reserved, written                │             one connection, one exchange at a time
+//!     │  ▲ reserved, written      RedisQueue ──────────────────┘  one connection, answers in the order of the requests
 //!     └──┴─► Reservations ◄── keys ─────────┴── lease renewer: prolongs keys, checks the eviction policy
 //! ```
 //! A *home*, 2 MiB of far memory, is one key: a hash with a field for each page of 4 KiB. A page whose field is missing
@@ -22,7 +22,9 @@ mod info;
 mod layout;
 mod lease_renewer;
 mod link;
+mod pages;
 mod provider;
+mod queue;
 mod reservations;
 mod servers;
 mod shared;

@@ -19,13 +19,18 @@ impl Requests {
         requests
     }
 
+    /// Returns the number of commands, each of which gets one answer.
+    pub(crate) const fn commands(&self) -> usize {
+        self.commands
+    }
+
     pub(crate) fn add(&mut self, command: &Cmd) {
         command.write_packed_command(&mut self.bytes);
         self.commands += 1;
     }
 }
 
-/// A connection to one server, on which one exchange takes place at a time.
+/// A connection to one server, which answers requests in their order.
 pub(crate) struct Link {
     connection: Connection,
     /// The server's identifier of this connection, by which another connection can end it.
@@ -67,18 +72,28 @@ impl Link {
         requests: &[&Requests],
         target: &Target,
     ) -> Result<Vec<Value>, Failure> {
-        let mut talk = || {
-            for requests in requests.iter().filter(|it| it.commands > 0) {
-                self.connection.send_packed_command(&requests.bytes)?;
-            }
-            let commands: usize = requests.iter().map(|it| it.commands).sum();
-            (0..commands).map(|_| self.connection.recv_response()).collect()
-        };
-        let answers: RedisResult<Vec<Value>> = talk();
-        let answers = answers.map_err(|error| Failure::of_library(&error, target))?;
+        self.send(requests, target)?;
+        let answers = self.receive(requests.iter().map(|it| it.commands).sum(), target)?;
         match Failure::among(&answers, target) {
             Some(failure) => Err(failure),
             None => Ok(answers),
         }
+    }
+
+    /// Sends requests, whose answers follow those of earlier requests. After an error the link must not be used again.
+    pub(crate) fn send(&mut self, requests: &[&Requests], target: &Target) -> Result<(), Failure> {
+        for requests in requests.iter().filter(|it| it.commands > 0) {
+            let sent = self.connection.send_packed_command(&requests.bytes);
+            sent.map_err(|error| Failure::of_library(&error, target))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the answers to the next `commands` commands, which may be errors of the server. After an error of this
+    /// function the link must not be used again.
+    pub(crate) fn receive(&mut self, commands: usize, target: &Target) -> Result<Vec<Value>, Failure> {
+        let answers = (0..commands).map(|_| self.connection.recv_response());
+        let answers: RedisResult<Vec<Value>> = answers.collect();
+        answers.map_err(|error| Failure::of_library(&error, target))
     }
 }

@@ -24,6 +24,23 @@ pub(crate) enum Effect {
     Durable,
 }
 
+/// What has been tried for a request so far.
+pub(crate) struct Attempts {
+    /// When the first attempt began.
+    pub(crate) began: Instant,
+    /// Time from then on after which the request fails.
+    pub(crate) timeout: Duration,
+    /// Connections on which a write got no answer, so that it may still be executed.
+    pub(crate) unanswered: Vec<(Address, i64)>,
+}
+
+impl Attempts {
+    /// A request that was not tried yet.
+    pub(crate) fn within(timeout: Duration) -> Attempts {
+        Attempts { began: Instant::now(), timeout, unanswered: Vec::new() }
+    }
+}
+
 /// A server, or the servers of a cluster, with the connections to them.
 pub(crate) struct Servers {
     target: Target,
@@ -53,19 +70,17 @@ impl Servers {
         Arc::clone(&lock(&self.layout))
     }
 
-    /// Sends requests to the primary of a slot until it answers all of them without an error, for at most `timeout`.
+    /// Sends requests to the primary of a slot until it answers all of them without an error, or the time for them ends.
     pub(crate) fn run(
         &self,
         slot: u16,
         requests: &Requests,
         effect: Effect,
-        timeout: Duration,
+        Attempts { began, timeout, mut unanswered }: Attempts,
     ) -> Result<Vec<Value>, String> {
-        let deadline = Instant::now() + timeout;
+        let deadline = began + timeout;
         let mut pause = FIRST_PAUSE;
         let mut asked = None;
-        // Connections on which a write got no answer, so that it may still be executed.
-        let mut unanswered = Vec::new();
         loop {
             let failure = match self.attempt(slot, requests, effect, asked.take(), &mut unanswered) {
                 Ok(answers) => return Ok(answers),
@@ -103,12 +118,9 @@ impl Servers {
             before.add(&redis::cmd("ASKING"));
         }
         let mut after = Requests::default();
-        let replicas = match effect {
-            Effect::Durable => self.target.replicas.unwrap_or_else(|| u32::from(!shard.replicas.is_empty())),
-            Effect::Transient => 0,
-        };
+        let replicas = self.confirmations(slot, effect);
         if replicas > 0 {
-            after.add(redis::cmd("WAIT").arg(replicas).arg(self.target.exchange().as_millis() / 2));
+            after.add(&self.wait(replicas));
         }
         let address = asked.as_ref().unwrap_or(&shard.primary);
         let mut link = self.link(address)?;
@@ -118,15 +130,14 @@ impl Servers {
                 if effect == Effect::Durable {
                     unanswered.push((address.clone(), link.number()));
                 }
-                lock(&self.idle).remove(address);
+                self.forget_idle(address);
                 Err(silent)
             }
             outcome => {
-                lock(&self.idle).entry(address.clone()).or_default().push(link);
+                self.give_back(address, link);
                 let mut answers = outcome?;
-                if replicas > 0 && !matches!(answers.pop(), Some(Value::Int(have)) if have >= replicas.into())
-                {
-                    return Err(Failure::Retry("no replica has confirmed the write".into()));
+                if let Some(failure) = self.unconfirmed(&mut answers, replicas) {
+                    return Err(failure);
                 }
                 if asked.is_some() {
                     answers.remove(0);
@@ -134,6 +145,30 @@ impl Servers {
                 Ok(answers)
             }
         }
+    }
+
+    /// Returns the number of replicas of a slot that must confirm a request with this effect.
+    pub(crate) fn confirmations(&self, slot: u16, effect: Effect) -> u32 {
+        let has_replica = || self.layout().shard(slot).is_some_and(|shard| !shard.replicas.is_empty());
+        match effect {
+            Effect::Durable => self.target.replicas.unwrap_or_else(|| u32::from(has_replica())),
+            Effect::Transient => 0,
+        }
+    }
+
+    /// Returns the request that waits until replicas have confirmed all earlier ones of its connection.
+    pub(crate) fn wait(&self, replicas: u32) -> redis::Cmd {
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(replicas).arg(self.target.exchange().as_millis() / 2);
+        wait
+    }
+
+    /// Removes the answer to [`wait`](Servers::wait), if there was such a request. Returns the failure if too few replicas
+    /// have confirmed.
+    pub(crate) fn unconfirmed(&self, answers: &mut Vec<Value>, replicas: u32) -> Option<Failure> {
+        let confirmed =
+            replicas == 0 || matches!(answers.pop(), Some(Value::Int(have)) if have >= replicas.into());
+        (!confirmed).then(|| Failure::Retry("no replica has confirmed the write".into()))
     }
 
     /// Ends the connections to `address` on which a write got no answer, so that it cannot overwrite a newer page
@@ -154,9 +189,20 @@ impl Servers {
         Ok(())
     }
 
-    fn link(&self, address: &Address) -> Result<Link, Failure> {
+    /// Takes an idle link to a server, or opens one.
+    pub(crate) fn link(&self, address: &Address) -> Result<Link, Failure> {
         let idle = lock(&self.idle).get_mut(address).and_then(Vec::pop);
         idle.map_or_else(|| Link::open(&self.target, address), Ok)
+    }
+
+    /// Gives back a link that awaits no answers.
+    pub(crate) fn give_back(&self, address: &Address, link: Link) {
+        lock(&self.idle).entry(address.clone()).or_default().push(link);
+    }
+
+    /// Closes the idle links to a server, since one of them was lost.
+    pub(crate) fn forget_idle(&self, address: &Address) {
+        lock(&self.idle).remove(address);
     }
 
     /// Asks the servers for the layout, one after the other, until one gives it. The primary of `slot` is asked last,
@@ -171,7 +217,7 @@ impl Servers {
         for address in addresses {
             let asked = self.link(address).and_then(|mut link| {
                 let layout = Layout::ask(&mut link, address, &self.target)?;
-                lock(&self.idle).entry(address.clone()).or_default().push(link);
+                self.give_back(address, link);
                 Ok(layout)
             });
             if let Some(layout) = asked.ok().filter(|layout| layout.epoch >= known.epoch) {
@@ -184,7 +230,7 @@ impl Servers {
     /// Asks the primary of a slot for its state.
     pub(crate) fn info(&self, slot: u16) -> Result<Info, String> {
         let request = Requests::one(&redis::cmd("INFO"));
-        let answers = self.run(slot, &request, Effect::Transient, self.target.timeout)?;
+        let answers = self.run(slot, &request, Effect::Transient, Attempts::within(self.target.timeout))?;
         Info::among(&answers).map_err(Failure::why)
     }
 }

@@ -3,7 +3,7 @@
 use crate::info::may_evict;
 use crate::link::Requests;
 use crate::reservations::{HomePart, Reservations};
-use crate::servers::{Effect, Servers};
+use crate::servers::{Attempts, Effect, Servers};
 use largesse_store::StoreError;
 use redis::Value;
 use std::sync::mpsc::Sender;
@@ -47,18 +47,26 @@ impl Shared {
         let _ = self.condemned.set(why); // fails if there is an earlier reason
     }
 
+    /// Returns an error once a server may evict pages.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.condemned.get().map_or(Ok(()), |why| Err(self.lost(why)))
+    }
+
+    /// Returns the state of a request that may take as long as the address says.
+    pub(crate) fn attempts(&self) -> Attempts {
+        Attempts::within(self.servers.target().timeout)
+    }
+
     /// Sends requests about the pages of `part` to the primary of its slot, and returns the answers.
     pub(crate) fn run(
         &self,
         part: &HomePart,
         requests: &Requests,
         effect: Effect,
+        attempts: Attempts,
     ) -> Result<Vec<Value>, StoreError> {
-        if let Some(why) = self.condemned.get() {
-            return Err(self.lost(why));
-        }
-        let timeout = self.servers.target().timeout;
-        self.servers.run(part.slot, requests, effect, timeout).map_err(|why| self.lost(&why))
+        self.check()?;
+        self.servers.run(part.slot, requests, effect, attempts).map_err(|why| self.lost(&why))
     }
 
     /// Returns the error for a page that was written and is not on its server, with the likeliest reason.
@@ -91,7 +99,7 @@ impl Shared {
                 for (key, _) in keys {
                     requests.add(&command(key));
                 }
-                self.servers.run(slot, &requests, Effect::Transient, timeout)?;
+                self.servers.run(slot, &requests, Effect::Transient, Attempts::within(timeout))?;
             }
         }
         Ok(())

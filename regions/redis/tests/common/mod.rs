@@ -2,14 +2,16 @@
 #![allow(dead_code, reason = "each test uses a part of this module")]
 
 use largesse_redis::{RedisError, RedisProvider, Target};
-use largesse_store::{PageStore, ProvidedStore, StoreError, StoreProvider};
+use largesse_store::{
+    Direction, PageStore, ProvidedStore, QueueBytes, StoreError, StoreProvider, Transfer, TransferQueue,
+};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub(crate) const PAGE: usize = 4096;
@@ -126,21 +128,24 @@ impl Drop for Server {
 pub(crate) struct Proxy {
     port: u16,
     left: Arc<AtomicU64>,
+    /// All bytes that clients have sent.
+    sent: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Proxy {
     pub(crate) fn to(server: u16) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let proxy = Proxy { port: listener.local_addr().unwrap().port(), left: Arc::new(u64::MAX.into()) };
-        let left = Arc::clone(&proxy.left);
+        let port = listener.local_addr().unwrap().port();
+        let proxy = Proxy { port, left: Arc::new(u64::MAX.into()), sent: Arc::default() };
+        let (left, sent) = (Arc::clone(&proxy.left), Arc::clone(&proxy.sent));
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
-                let ends = [(&client, &server), (&server, &client)];
-                for (from, to) in ends.map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()))
-                {
-                    let left = Arc::clone(&left);
-                    std::thread::spawn(move || forward(&from, &to, &left));
+                let ends = [(&client, &server, Some(&sent)), (&server, &client, None)];
+                for (from, to, sent) in ends {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let (left, sent) = (Arc::clone(&left), sent.map(Arc::clone));
+                    std::thread::spawn(move || forward(&from, &to, &left, sent.as_deref()));
                 }
             }
         });
@@ -156,6 +161,12 @@ impl Proxy {
         self.left.store(bytes, Ordering::SeqCst);
     }
 
+    /// Returns the number of requests of one kind that clients have sent.
+    pub(crate) fn requests(&self, command: &str) -> usize {
+        let sent = self.sent.lock().unwrap();
+        sent.windows(command.len()).filter(|bytes| *bytes == command.as_bytes()).count()
+    }
+
     pub(crate) fn was_cut(&self) -> bool {
         self.left.load(Ordering::SeqCst) > u64::MAX / 2
     }
@@ -163,7 +174,7 @@ impl Proxy {
 
 /// Forwards data in one direction. The thread that forwards the last byte before the limit cuts the connection and
 /// removes the limit.
-fn forward(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64) {
+fn forward(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64, sent: Option<&Mutex<Vec<u8>>>) {
     let mut bytes = [0; 65536];
     while let Ok(len @ 1..) = from.read(&mut bytes) {
         let before = left.fetch_sub(len as u64, Ordering::SeqCst);
@@ -171,6 +182,9 @@ fn forward(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64) {
         let part = if cut { usize::try_from(before).unwrap() } else { len };
         if cut {
             left.store(u64::MAX, Ordering::SeqCst);
+        }
+        if let Some(sent) = sent {
+            sent.lock().unwrap().extend_from_slice(&bytes[..part]);
         }
         if to.write_all(&bytes[..part]).is_err() || cut {
             break;
@@ -206,10 +220,67 @@ pub(crate) fn open(address: &str) -> Result<RedisProvider, RedisError> {
     largesse_redis::open(Target::parse(address)?)
 }
 
+/// Returns a new store. In the tests `queued_…` its reads and writes are many transfers of a queue.
 pub(crate) fn new_store(address: &str) -> (RedisProvider, Box<dyn ProvidedStore>) {
     let provider = open(address).unwrap();
     let store = provider.create().unwrap();
+    if env!("CARGO_CRATE_NAME").starts_with("queued") {
+        return (provider, Box::new(QueuedStore { store, idle: Mutex::default() }));
+    }
     (provider, store)
+}
+
+/// A store whose reads and writes are made as up to eight transfers of a queue.
+#[derive(Debug)]
+struct QueuedStore {
+    store: Box<dyn ProvidedStore>,
+    /// Queues that no thread uses.
+    idle: Mutex<Vec<Box<dyn TransferQueue>>>,
+}
+
+/// Bytes of memory of a queue.
+const MEMORY: usize = 4 << 20;
+
+impl QueuedStore {
+    fn transfer(&self, direction: Direction, at: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        let idle = self.idle.lock().unwrap().pop();
+        let mut queue = idle.unwrap_or_else(|| {
+            self.store.open_queue_over(QueueBytes::new(MEMORY).unwrap(), 8).expect("a store with queues")
+        });
+        let len = bytes.len();
+        // SAFETY: nothing is in flight.
+        unsafe { queue.memory(0..len) }.copy_from_slice(bytes);
+        let part = (len / PAGE).div_ceil(8).max(1) * PAGE;
+        for (id, first) in (0..len).step_by(part).enumerate() {
+            let memory = first..len.min(first + part);
+            queue.start(Transfer { id, direction, at: at + first as u64, memory });
+        }
+        let mut result = Ok(());
+        while queue.in_flight() > 0 {
+            queue.reap(Duration::from_secs(1), &mut |ended| result = result.clone().and(ended.result));
+        }
+        // SAFETY: as above.
+        bytes.copy_from_slice(unsafe { queue.memory(0..len) });
+        self.idle.lock().unwrap().push(queue);
+        result
+    }
+}
+
+impl ProvidedStore for QueuedStore {}
+
+impl PageStore for QueuedStore {
+    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+        self.store.reserve(at, len)
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        self.transfer(Direction::Read, at, into)
+    }
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        self.transfer(Direction::Write, at, &mut from.to_vec())
+    }
+    fn discard(&self, at: u64, len: u64) {
+        self.store.discard(at, len);
+    }
 }
 
 /// Returns contents that depend on their offset and on a version, so that misplaced and old pages are detected.
