@@ -137,7 +137,9 @@ mod tests {
 
     #[test]
     fn indices_arrive_in_order_and_closing_ends_the_reader() {
-        loom::model(|| {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
             let ring = Arc::new(IndexRing::default());
             let reader = {
                 let ring = ring.clone();

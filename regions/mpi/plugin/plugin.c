@@ -3,8 +3,8 @@
 #include "plugin.h"
 
 #include <mpi.h>
-#include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #define TRY(call)                        \
     do {                                 \
@@ -76,43 +76,63 @@ static int look(void) {
     return MPI_Win_sync(window);
 }
 
-/* Get and put wait for completion. MPICH's flush spins until its time slice ends, even if the other side
- * needs this processor; Open MPI's yields, while requests of its UCX windows hang now and then in 4.1. */
+/* Requests of MPICH are tested one by one. Its flush spins until its time slice ends, even if the other side needs this
+ * processor. Open MPI's flush yields, and ends all copies from and to a rank together; requests of its UCX windows hang
+ * now and then in 4.1. */
 #ifdef OPEN_MPI
 
-static int get(uint32_t rank, uint64_t at, void *into, uint64_t len) {
-    TRY(MPI_Get(into, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window));
-    return MPI_Win_flush((int)rank, window);
+static int start_get(uint32_t rank, uint64_t at, void *into, uint64_t len, MPI_Request *copy) {
+    *copy = MPI_REQUEST_NULL;
+    return MPI_Get(into, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window);
 }
 
-static int put(uint32_t rank, uint64_t at, const void *from, uint64_t len) {
-    TRY(MPI_Put(from, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window));
+static int start_put(uint32_t rank, uint64_t at, const void *from, uint64_t len, MPI_Request *copy) {
+    *copy = MPI_REQUEST_NULL;
+    return MPI_Put(from, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window);
+}
+
+static int finished(int write, uint32_t rank, MPI_Request *copy, int *done) {
+    (void)write, (void)copy;
+    *done = 1;
     return MPI_Win_flush((int)rank, window);
 }
 
 #else
 
-static int finish(uint32_t rank, MPI_Request *transfer) {
-    for (int done = 0;;) {
-        TRY(MPI_Test(transfer, &done, MPI_STATUS_IGNORE));
-        if (done) return MPI_Win_flush((int)rank, window);
-        sched_yield();
-    }
+static int start_get(uint32_t rank, uint64_t at, void *into, uint64_t len, MPI_Request *copy) {
+    return MPI_Rget(into, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window, copy);
 }
 
-static int get(uint32_t rank, uint64_t at, void *into, uint64_t len) {
-    MPI_Request transfer;
-    TRY(MPI_Rget(into, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window, &transfer));
-    return finish(rank, &transfer);
+static int start_put(uint32_t rank, uint64_t at, const void *from, uint64_t len, MPI_Request *copy) {
+    return MPI_Rput(from, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window, copy);
 }
 
-static int put(uint32_t rank, uint64_t at, const void *from, uint64_t len) {
-    MPI_Request transfer;
-    TRY(MPI_Rput(from, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window, &transfer));
-    return finish(rank, &transfer);
+/* The request of a put is complete when its bytes have left; they have arrived after a flush. */
+static int finished(int write, uint32_t rank, MPI_Request *copy, int *done) {
+    TRY(MPI_Test(copy, done, MPI_STATUS_IGNORE));
+    return *done && write ? MPI_Win_flush((int)rank, window) : MPI_SUCCESS;
 }
 
 #endif
+
+/* A request is a number or a pointer. */
+_Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits the caller's word");
+
+static int start(int write, uint32_t rank, uint64_t at, void *memory, uint64_t len, uint64_t *copy) {
+    MPI_Request request;
+    TRY(write ? start_put(rank, at, memory, len, &request) : start_get(rank, at, memory, len, &request));
+    *copy = 0;
+    memcpy(copy, &request, sizeof request);
+    return MPI_SUCCESS;
+}
+
+static int test(int write, uint32_t rank, uint64_t *copy, int *done) {
+    MPI_Request request;
+    memcpy(&request, copy, sizeof request);
+    TRY(finished(write, rank, &request, done));
+    memcpy(copy, &request, sizeof request);
+    return MPI_SUCCESS;
+}
 
 static int send(uint32_t rank, const struct largesse_mpi_message *message) {
     return MPI_Send(message, sizeof *message, MPI_BYTE, (int)rank, 0, all);
@@ -140,4 +160,4 @@ static void words(int error, char *into, uint64_t len) {
         snprintf(into, len, "%s", text);
 }
 
-const struct largesse_mpi LARGESSE_MPI = {join, leave, lend, look, get, put, send, receive, words};
+const struct largesse_mpi LARGESSE_MPI = {join, leave, lend, look, start, test, send, receive, words};

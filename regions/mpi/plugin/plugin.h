@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define LARGESSE_MPI largesse_mpi_2
+#define LARGESSE_MPI largesse_mpi_3
 
 /* The ranks that the launcher started together. */
 struct largesse_mpi_world {
@@ -35,9 +35,10 @@ struct largesse_mpi {
     /* Makes transfers of others to `own` visible here. */
     int (*look)(void);
 
-    /* Copy from and to the memory that `rank` lends; complete when they return. */
-    int (*get)(uint32_t rank, uint64_t at, void *into, uint64_t len);
-    int (*put)(uint32_t rank, uint64_t at, const void *from, uint64_t len);
+    /* Starts to copy from or, if `write` is not 0, to the memory that `rank` lends. Many copies may be in flight. */
+    int (*start)(int write, uint32_t rank, uint64_t at, void *memory, uint64_t len, uint64_t *copy);
+    /* Sets `done` to 1 if a copy that was started is complete: it is then forgotten. The call may wait for that. */
+    int (*test)(int write, uint32_t rank, uint64_t *copy, int *done);
 
     int (*send)(uint32_t rank, const struct largesse_mpi_message *message);
     /* `found` is 0 when there is no message. */

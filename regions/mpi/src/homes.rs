@@ -3,6 +3,7 @@
 use crate::slot_allocator::StripeSlot;
 use core::ops::Range;
 use largesse_pages::SPAN;
+use largesse_store::StoreError;
 use std::collections::HashMap;
 
 /// Size in bytes of a stripe, which one server holds: the largest transfer unit, so that no unit has two homes.
@@ -48,6 +49,12 @@ impl Homes {
     /// Returns the home of a stripe; `None` if no page of it is reserved.
     pub(crate) fn find(&self, stripe: u64) -> Option<StripeSlot> {
         self.0.get(&stripe).map(|home| home.slot)
+    }
+
+    /// Returns the home of a stripe of which a page is reserved.
+    pub(crate) fn home(&self, stripe: u64) -> Result<StripeSlot, StoreError> {
+        let unreserved = || StoreError::Lost(format!("nothing of stripe {stripe} was reserved"));
+        self.find(stripe).ok_or_else(unreserved)
     }
 
     /// Returns the stripes of a range that have no home yet.

@@ -6,8 +6,10 @@
 //!   Ranks ──create──► RankStore ─ reserve ──► SlotAllocator serve
 //!                        │           └── Commit, Release ─────► │ touch, lock, give back
 //!                        └─ read, write ─► near: copy ──► memory it lends
-//!                                       └► far: Wire::get, put ─► (the same)
+//!                                       └► far: Wire::start, test ─► (the same)
 //! ```
+//! A store's queue has many copies in flight: it starts each, and tests all of them until they have ended.
+//!
 //! A store's bytes are divided into stripes of 2 MiB, the largest transfer unit. A stripe is assigned a *home*,
 //! round-robin over the servers, when any of it is reserved, and keeps it until none of it is.
 //!
@@ -32,6 +34,7 @@ mod lent;
 mod message;
 mod pace;
 mod plugin;
+mod queue;
 mod ranks;
 mod room;
 mod serve;
@@ -50,4 +53,4 @@ pub use ranks::Ranks;
 pub use room::room;
 pub use serve::{Memory, serve};
 pub use servers::PATIENCE;
-pub use wire::{Wire, WireError};
+pub use wire::{RankCopy, Wire, WireError};

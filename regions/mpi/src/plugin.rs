@@ -1,10 +1,11 @@
 //! Calls the MPI library through a plug-in that was compiled for it (`plugin/plugin.h`).
 
 use crate::message::Message;
-use crate::wire::{Wire, WireError};
+use crate::wire::{RankCopy, Wire, WireError};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
+use largesse_store::Direction;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -37,15 +38,15 @@ struct PluginFunctions {
     leave: unsafe extern "C" fn() -> c_int,
     lend: unsafe extern "C" fn(u64, *mut c_void) -> c_int,
     look: unsafe extern "C" fn() -> c_int,
-    get: unsafe extern "C" fn(u32, u64, *mut c_void, u64) -> c_int,
-    put: unsafe extern "C" fn(u32, u64, *const c_void, u64) -> c_int,
+    start: unsafe extern "C" fn(c_int, u32, u64, *mut c_void, u64, *mut u64) -> c_int,
+    test: unsafe extern "C" fn(c_int, u32, *mut u64, *mut c_int) -> c_int,
     send: unsafe extern "C" fn(u32, *const Message) -> c_int,
     receive: unsafe extern "C" fn(*mut Message, *mut c_int) -> c_int,
     words: unsafe extern "C" fn(c_int, *mut c_char, u64),
 }
 
 /// Name, with version, of the table of functions that a plug-in exports.
-const TABLE: &CStr = c"largesse_mpi_2";
+const TABLE: &CStr = c"largesse_mpi_3";
 
 const PARTING: &str = "parting";
 pub(crate) const PARTED: &str = "the ranks have parted";
@@ -64,7 +65,9 @@ pub struct Mpi {
     table: &'static PluginFunctions,
     /// Held while MPI is called; `false` once the ranks have parted, when it may not be.
     calls: Mutex<bool>,
-    /// Number of beginnings and ends of calls; odd during a call.
+    /// Number of calls that are being made, and of copies in flight.
+    pending: AtomicU64,
+    /// Number of calls and copies that have begun or ended.
     steps: AtomicU64,
 }
 
@@ -89,7 +92,7 @@ impl Mpi {
         let table = unsafe { libc::dlsym(handle, TABLE.as_ptr()) }.cast::<PluginFunctions>();
         // SAFETY: the name says the version of the struct, which is constant and stays loaded.
         let table = unsafe { table.as_ref() }.ok_or_else(|| refused(linker_says()))?;
-        Ok(Mpi { table, calls: Mutex::new(true), steps: AtomicU64::new(0) })
+        Ok(Mpi { table, calls: Mutex::new(true), pending: AtomicU64::new(0), steps: AtomicU64::new(0) })
     }
 
     /// Initialises MPI. Must be called once, by all ranks.
@@ -119,12 +122,34 @@ impl Mpi {
         self.call("lending memory", None, |table| unsafe { (table.lend)(len, own.cast()) })
     }
 
-    /// Returns the number of the call that is being made; `None` between calls.
-    pub fn call_now(&self) -> Option<u64> {
-        Some(self.steps.load(Ordering::Relaxed)).filter(|step| step % 2 == 1)
+    /// Returns a number that changes with each call or copy that begins or ends; `None` if none is under way.
+    pub fn step_now(&self) -> Option<u64> {
+        (self.pending.load(Ordering::Relaxed) > 0).then(|| self.steps.load(Ordering::Relaxed))
+    }
+
+    fn begins(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed); // Relaxed: read by a watch only
+        self.pending.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn ends(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.pending.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn call(
+        &self,
+        call: &'static str,
+        rank: Option<u32>,
+        f: impl FnOnce(&PluginFunctions) -> c_int,
+    ) -> Result<(), WireError> {
+        self.begins();
+        let called = self.call_unwatched(call, rank, f);
+        self.ends();
+        called
+    }
+
+    fn call_unwatched(
         &self,
         call: &'static str,
         rank: Option<u32>,
@@ -135,9 +160,7 @@ impl Mpi {
             return Err(WireError { call, rank, words: PARTED.into() });
         }
         *open = call != PARTING;
-        self.steps.fetch_add(1, Ordering::Relaxed); // Relaxed: read by a watch only
         let error = f(self.table);
-        self.steps.fetch_add(1, Ordering::Relaxed);
         if error == 0 {
             return Ok(());
         }
@@ -150,18 +173,29 @@ impl Mpi {
 }
 
 impl Wire for Mpi {
-    fn get(&self, rank: u32, at: u64, into: &mut [u8]) -> Result<(), WireError> {
-        // SAFETY: the length is that of `into`.
-        self.call("reading from", Some(rank), |table| unsafe {
-            (table.get)(rank, at, into.as_mut_ptr().cast(), into.len() as u64)
-        })
+    unsafe fn start(&self, copy: &mut RankCopy) -> Result<(), WireError> {
+        self.begins();
+        // SAFETY: the caller's promise; the word is there to be written to.
+        let started = self.call_unwatched(about(copy), Some(copy.rank), |table| unsafe {
+            let (memory, len) = (copy.memory.cast(), copy.len as u64);
+            (table.start)(writes(copy), copy.rank, copy.at, memory, len, &raw mut copy.word)
+        });
+        if started.is_err() {
+            self.ends();
+        }
+        started
     }
 
-    fn put(&self, rank: u32, at: u64, from: &[u8]) -> Result<(), WireError> {
-        // SAFETY: the length is that of `from`.
-        self.call("writing to", Some(rank), |table| unsafe {
-            (table.put)(rank, at, from.as_ptr().cast(), from.len() as u64)
-        })
+    fn test(&self, copy: &mut RankCopy) -> Result<bool, WireError> {
+        let mut done = 0;
+        // SAFETY: the word is that of a copy which was started and has not ended.
+        let tested = self.call_unwatched(about(copy), Some(copy.rank), |table| unsafe {
+            (table.test)(writes(copy), copy.rank, &raw mut copy.word, &raw mut done)
+        });
+        if tested.is_err() || done != 0 {
+            self.ends();
+        }
+        tested.map(|()| done != 0)
     }
 
     fn look(&self) -> Result<(), WireError> {
@@ -179,6 +213,18 @@ impl Wire for Mpi {
         // SAFETY: both are there to be written to; any bytes are a message.
         self.call("listening", None, |table| unsafe { (table.receive)(&raw mut message, &raw mut found) })?;
         Ok((found != 0).then_some(message))
+    }
+}
+
+fn writes(copy: &RankCopy) -> c_int {
+    c_int::from(copy.direction == Direction::Write)
+}
+
+/// Returns what a copy does, as a word for the message.
+fn about(copy: &RankCopy) -> &'static str {
+    match copy.direction {
+        Direction::Read => "reading from",
+        Direction::Write => "writing to",
     }
 }
 

@@ -8,9 +8,9 @@ use crate::pace::{Pace, Vain};
 use crate::plugin::World;
 use crate::serve::LEAD;
 use crate::slot_allocator::{SlotAllocator, SlotRun, StripeSlot, runs};
-use crate::wire::{Wire, WireError};
+use crate::wire::{RankCopy, Wire, WireError, finish};
 use core::fmt;
-use largesse_store::{MappedSpan, StoreError, copy_past_caches};
+use largesse_store::{Direction, MappedSpan, StoreError, copy_past_caches};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,8 @@ pub(crate) struct RankServers<W> {
     allocator: Mutex<SlotAllocator>,
     /// Held from a request until all of its answers.
     asking: Mutex<()>,
-    start: Instant,
+    /// When this was made.
+    met: Instant,
 }
 
 /// A rank that lends its memory.
@@ -57,7 +58,7 @@ impl<W: Wire> RankServers<W> {
         }
         servers.sort_unstable_by_key(|server| server.rank);
         let allocator = Mutex::new(SlotAllocator::new(servers.iter().map(|server| server.stripes)));
-        Ok(RankServers { wire, servers, allocator, asking: Mutex::new(()), start: Instant::now() })
+        Ok(RankServers { wire, servers, allocator, asking: Mutex::new(()), met: Instant::now() })
     }
 
     /// Returns the number of bytes of all servers together.
@@ -125,23 +126,52 @@ impl<W: Wire> RankServers<W> {
     }
 
     pub(crate) fn read(&self, slot: StripeSlot, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let (server, at) = self.place(slot, at);
-        if let Some(near) = &server.near {
-            // SAFETY: the bytes belong to the calling store, which transfers none of them twice at once.
-            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(near.at(at, into.len()), into.len()) };
-            return Ok(());
-        }
-        self.wake(server).and_then(|()| self.wire.get(server.rank, at, into)).map_err(lost)
+        // SAFETY: the bytes are not used until the copy has ended.
+        let copy = unsafe { self.start(Direction::Read, slot, at, into.as_mut_ptr(), into.len()) }?;
+        copy.map_or(Ok(()), |mut copy| finish(&*self.wire, &mut copy).map_err(lost))
     }
 
     pub(crate) fn write(&self, slot: StripeSlot, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        // SAFETY: as above; a write only reads its memory.
+        let copy = unsafe { self.start(Direction::Write, slot, at, from.as_ptr().cast_mut(), from.len()) }?;
+        copy.map_or(Ok(()), |mut copy| finish(&*self.wire, &mut copy).map_err(lost))
+    }
+
+    /// Starts a copy between `len` bytes of memory and those of a slot from `at` on. `None` if it was made at once, in
+    /// memory that is mapped.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Wire::start`]. The slot's bytes belong to the calling store, which transfers none of them twice at once.
+    pub(crate) unsafe fn start(
+        &self,
+        direction: Direction,
+        slot: StripeSlot,
+        at: u64,
+        memory: *mut u8,
+        len: usize,
+    ) -> Result<Option<RankCopy>, StoreError> {
         let (server, at) = self.place(slot, at);
-        if let Some(near) = &server.near {
-            // SAFETY: as for reading.
-            unsafe { copy_past_caches(from, near.at(at, from.len())) };
-            return Ok(());
+        let Some(near) = &server.near else {
+            let mut copy = RankCopy { direction, rank: server.rank, at, memory, len, word: 0 };
+            // SAFETY: the caller's promise.
+            self.wake(server).and_then(|()| unsafe { self.wire.start(&mut copy) }).map_err(lost)?;
+            return Ok(Some(copy));
+        };
+        match direction {
+            // SAFETY: the caller's promise, and `near` has the bytes.
+            Direction::Read => unsafe { memory.copy_from_nonoverlapping(near.at(at, len), len) },
+            // SAFETY: as above.
+            Direction::Write => unsafe {
+                copy_past_caches(core::slice::from_raw_parts(memory, len), near.at(at, len));
+            },
         }
-        self.wake(server).and_then(|()| self.wire.put(server.rank, at, from)).map_err(lost)
+        Ok(None)
+    }
+
+    /// Returns whether a copy that was started has ended.
+    pub(crate) fn test(&self, copy: &mut RankCopy) -> Result<bool, StoreError> {
+        self.wire.test(copy).map_err(lost)
     }
 
     /// Returns the indices and memory of the servers that are mapped into this process.
@@ -158,10 +188,12 @@ impl<W: Wire> RankServers<W> {
     /// Wakes a server that may sleep. Many networks need the owner's processor to reach its memory, so that transfers
     /// would be late.
     fn wake(&self, server: &RankServer) -> Result<(), WireError> {
-        match server.doorbell.ring(self.start.elapsed()) {
-            Some(byte) => self.wire.put(server.rank, 0, &[byte]),
-            None => Ok(()),
-        }
+        let Some(mut byte) = server.doorbell.ring(self.met.elapsed()) else { return Ok(()) };
+        let (direction, memory) = (Direction::Write, &raw mut byte);
+        let mut copy = RankCopy { direction, rank: server.rank, at: 0, memory, len: 1, word: 0 };
+        // SAFETY: the byte is used by no one else until the copy has ended.
+        unsafe { self.wire.start(&mut copy) }?;
+        finish(&*self.wire, &mut copy)
     }
 
     /// Returns the server of a slot, and the offset of byte `at` of the slot in its memory.

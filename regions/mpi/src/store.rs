@@ -1,29 +1,29 @@
 //! Implements a store in the memory of other ranks.
 
 use crate::homes::{Homes, STRIPE, parts};
+use crate::queue::RankQueue;
 use crate::servers::RankServers;
 use crate::slot_allocator::StripeSlot;
 use crate::wire::Wire;
-use largesse_store::{MappedSpan, PageStore, ProvidedStore, StoreError};
+use largesse_store::{MappedSpan, PageStore, ProvidedStore, QueueBytes, StoreError, TransferQueue};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// A store, whose stripes one process uses.
 #[derive(Debug)]
 pub(crate) struct RankStore<W: Wire> {
     servers: Arc<RankServers<W>>,
-    homes: RwLock<Homes>,
+    homes: Arc<RwLock<Homes>>,
     /// Held while stripes are given or lose homes; transfers continue.
     moving: Mutex<()>,
 }
 
 impl<W: Wire> RankStore<W> {
     pub(crate) fn new(servers: Arc<RankServers<W>>) -> RankStore<W> {
-        RankStore { servers, homes: RwLock::default(), moving: Mutex::new(()) }
+        RankStore { servers, homes: Arc::default(), moving: Mutex::new(()) }
     }
 
     fn home(&self, stripe: u64) -> Result<StripeSlot, StoreError> {
-        let homes = self.homes.read().unwrap_or_else(PoisonError::into_inner);
-        homes.find(stripe).ok_or_else(|| StoreError::Lost(format!("nothing of stripe {stripe} was reserved")))
+        self.homes.read().unwrap_or_else(PoisonError::into_inner).home(stripe)
     }
 }
 
@@ -62,7 +62,16 @@ impl<W: Wire> PageStore for RankStore<W> {
     }
 }
 
-impl<W: Wire> ProvidedStore for RankStore<W> {
+impl<W: Wire + 'static> ProvidedStore for RankStore<W> {
+    /// One, since one thread calls MPI at a time; none if the program copies all pages itself.
+    fn queue_threads(&self) -> usize {
+        usize::from(self.servers.far() > 0)
+    }
+
+    fn open_queue_over(&self, memory: QueueBytes, depth: usize) -> Option<Box<dyn TransferQueue>> {
+        Some(Box::new(RankQueue::new(&self.servers, &self.homes, memory, depth)))
+    }
+
     fn mapped_span(&self, at: u64) -> Option<MappedSpan> {
         self.servers.find(self.home(at / STRIPE).ok()?)
     }

@@ -4,15 +4,25 @@ use crate::homes::STRIPE;
 use crate::message::Message;
 use crate::ranks::Ranks;
 use crate::serve::{Memory, serve};
-use crate::wire::{Wire, WireError};
-use core::sync::atomic::{AtomicBool, Ordering};
+use crate::wire::{RankCopy, Wire, WireError};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
-use largesse_store::{MappedSpan, PageStore as _, StoreError, StoreProvider as _};
+use largesse_store::{
+    Direction, MappedSpan, PageStore as _, ProvidedStore, QueueBytes, StoreError, StoreProvider as _,
+    TransferQueue,
+};
 use proptest::prelude::*;
+use queue_checks::{
+    DEPTH, PAGES, finish, moves_the_right_bytes, reaps_nothing_when_idle, refuses_more_than_its_depth,
+    results, start,
+};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+
+#[path = "../../store/tests/common/queue.rs"]
+mod queue_checks;
 
 /// State that all ranks share.
 #[derive(Debug)]
@@ -21,6 +31,9 @@ struct Net {
     /// Memory that ranks 1, 2, … lend.
     memory: Vec<SharedMapping>,
     cut: AtomicBool,
+    /// Copies in flight, and the largest number of them.
+    in_flight: AtomicUsize,
+    most: AtomicUsize,
 }
 
 /// A rank's end of the connection.
@@ -44,17 +57,28 @@ impl End {
 }
 
 impl Wire for End {
-    fn get(&self, rank: u32, at: u64, into: &mut [u8]) -> Result<(), WireError> {
-        let at = self.at(rank, at, into.len())?;
-        // SAFETY: the range is committed, and no other thread transfers these bytes.
-        unsafe { into.as_mut_ptr().copy_from_nonoverlapping(at, into.len()) };
+    unsafe fn start(&self, copy: &mut RankCopy) -> Result<(), WireError> {
+        self.at(copy.rank, copy.at, copy.len)?;
+        // Ends after some tests, in another order than it was started.
+        copy.word = (copy.at >> 12).wrapping_mul(0x9e37_79b9) % 7;
+        self.net.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.net.most.fetch_max(self.net.in_flight.load(Ordering::Relaxed), Ordering::Relaxed);
         Ok(())
     }
-    fn put(&self, rank: u32, at: u64, from: &[u8]) -> Result<(), WireError> {
-        let at = self.at(rank, at, from.len())?;
-        // SAFETY: as above.
-        unsafe { at.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-        Ok(())
+    fn test(&self, copy: &mut RankCopy) -> Result<bool, WireError> {
+        let at = self.at(copy.rank, copy.at, copy.len)?;
+        if copy.word > 0 {
+            copy.word -= 1;
+            return Ok(false);
+        }
+        match copy.direction {
+            // SAFETY: the range is committed, and no other thread transfers these bytes.
+            Direction::Read => unsafe { copy.memory.copy_from_nonoverlapping(at, copy.len) },
+            // SAFETY: as above.
+            Direction::Write => unsafe { at.copy_from_nonoverlapping(copy.memory, copy.len) },
+        }
+        self.net.in_flight.fetch_sub(1, Ordering::Relaxed);
+        Ok(true)
     }
     fn look(&self) -> Result<(), WireError> {
         Ok(())
@@ -86,7 +110,13 @@ impl World {
         let lent: Vec<_> = stripes.iter().map(|&it| Memory::new(it, available).unwrap()).collect();
         let memory = lent.iter().map(|it| it.map_again()).collect();
         let letters = (0..=stripes.len()).map(|_| Mutex::default()).collect();
-        let net = Arc::new(Net { letters, memory, cut: AtomicBool::new(false) });
+        let net = Arc::new(Net {
+            letters,
+            memory,
+            cut: AtomicBool::new(false),
+            in_flight: 0.into(),
+            most: 0.into(),
+        });
         let end = |rank| End { rank, net: Arc::clone(&net) };
         let ranks = u32::try_from(stripes.len() + 1).unwrap();
         let world = crate::World { rank: 0, ranks, ranks_here: ranks, share: u32::from(near) };
@@ -125,6 +155,50 @@ fn written_bytes_are_read_back() {
         assert!(back == all, "near: {near}");
         world.end();
     }
+}
+
+fn queue(store: &dyn ProvidedStore) -> Box<dyn TransferQueue> {
+    store.open_queue_over(QueueBytes::new(PAGES * 4096).unwrap(), DEPTH).unwrap()
+}
+
+#[test]
+fn many_copies_are_in_flight_and_end_in_any_order() {
+    for near in [false, true] {
+        let world = World::new(&[3, 2], near);
+        let store = world.ranks.create().unwrap();
+        store.reserve(0, 5 * STRIPE).unwrap();
+        assert_eq!(store.queue_threads(), usize::from(!near));
+        let mut queue = queue(&*store);
+        // In one stripe, and over the boundaries of several.
+        for step in [4, 170] {
+            moves_the_right_bytes(&mut *queue, step);
+        }
+        refuses_more_than_its_depth(&mut *queue);
+        reaps_nothing_when_idle(&mut *queue);
+        drop(queue);
+        let most = world.net.most.load(Ordering::Relaxed);
+        assert_eq!(most, if near { 0 } else { DEPTH + 1 }, "one transfer lies in two stripes");
+        world.end();
+    }
+}
+
+#[test]
+fn broken_connections_end_all_transfers_of_a_queue() {
+    let world = World::new(&[2], false);
+    let store = world.ranks.create().unwrap();
+    store.reserve(0, STRIPE).unwrap();
+    let mut queue = queue(&*store);
+    (0..DEPTH as u64).for_each(|page| start(&mut *queue, Direction::Write, page, 0..1));
+    finish(&mut *queue);
+    (0..DEPTH as u64).for_each(|page| start(&mut *queue, Direction::Read, page, 0..1));
+    world.net.cut.store(true, Ordering::Relaxed);
+    let ended = results(&mut *queue);
+    assert_eq!(ended.len(), DEPTH);
+    for (_, result) in ended {
+        assert!(matches!(&result, Err(StoreError::Lost(why)) if why.contains("rank 1")), "{result:?}");
+    }
+    start(&mut *queue, Direction::Read, 1 << 20, 0..1);
+    assert!(matches!(&results(&mut *queue)[0].1, Err(StoreError::Lost(why)) if why.contains("stripe 2048")));
 }
 
 #[test]

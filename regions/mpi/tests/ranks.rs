@@ -3,11 +3,17 @@
 #![expect(clippy::disallowed_macros, reason = "a test without the usual harness prints")]
 
 use largesse_mpi::{Family, Memory, Mpi, Ranks, serve};
-use largesse_store::{StoreError, StoreProvider};
+use largesse_store::{QueueBytes, StoreError, StoreProvider};
+use queue_checks::{
+    DEPTH, PAGES, moves_the_right_bytes, reaps_nothing_when_idle, refuses_more_than_its_depth,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+#[path = "../../store/tests/common/queue.rs"]
+mod queue_checks;
 
 const STRIPE: u64 = 2 << 20;
 /// Number of stripes that each server lends: 64 MiB.
@@ -40,10 +46,11 @@ const LAUNCHERS: [Launcher; 2] = [
 type Case = (&'static str, fn(&Ranks<Mpi>));
 
 /// The test cases; the last one prints times: `cargo test --release -p largesse-mpi --test ranks speed`.
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     ("eight_threads_keep_every_page", eight_threads),
     ("freed_stripes_are_reused_when_full", full),
     ("stores_do_not_share_bytes", apart),
+    ("queues_keep_every_page", queues),
     (SPEED, speed),
 ];
 
@@ -232,4 +239,24 @@ fn speed(ranks: &Ranks<Mpi>) {
             );
         }
     }
+}
+
+/// Two threads have a queue each, for pages of their own.
+fn queues(ranks: &Ranks<Mpi>) {
+    let stores = [(); 2].map(|()| ranks.create().unwrap());
+    std::thread::scope(|scope| {
+        for store in &stores {
+            scope.spawn(move || {
+                store.reserve(0, 16 * STRIPE).unwrap();
+                let memory = QueueBytes::new(PAGES * 4096).unwrap();
+                let mut queue = store.open_queue_over(memory, DEPTH).unwrap();
+                // In one stripe, over the boundaries of several, and each in another one.
+                for step in [4, 170, 900] {
+                    moves_the_right_bytes(&mut *queue, step);
+                }
+                refuses_more_than_its_depth(&mut *queue);
+                reaps_nothing_when_idle(&mut *queue);
+            });
+        }
+    });
 }

@@ -117,12 +117,12 @@ pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -
 /// otherwise after killing the program.
 fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i32>>) {
     std::thread::spawn(move || {
-        let (mut call, mut vain) = (None, Vain::default());
+        let (mut step, mut vain) = (None, Vain::default());
         while vain.again() < PATIENCE {
             std::thread::sleep(Duration::from_secs(1));
-            let now = mpi.call_now();
-            if now.is_none() || now != call {
-                (call, vain) = (now, Vain::default());
+            let now = mpi.step_now();
+            if now.is_none() || now != step {
+                (step, vain) = (now, Vain::default());
             }
         }
         if let Some(&code) = ended.get() {
