@@ -3,6 +3,7 @@
 use largesse_tests::{
     Exit, Ran, Run, Stage, anonymous_kib, built_library, skipped, users, wait_for, wait_until,
 };
+use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -10,6 +11,10 @@ use std::time::Duration;
 
 /// Deadline of every awaited event.
 const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Values of the counter `mechanism`: memory that the program maps is copied, other memory reached by requests.
+const COPIES: u64 = 0;
+const MPI_REQUESTS: u64 = 4;
 
 /// An MPI launcher, its plug-in, and the options that make its library use the network even on one machine.
 struct Launcher {
@@ -85,13 +90,23 @@ fn every_word_reads_back_over_shared_memory_and_network() {
     let Some(program) = program.to_str() else { return };
     for launcher in launchers(&stage) {
         for user in users() {
-            for (wire, mib, wrong) in
-                [(&[][..], "64", "8388608 words, 0 wrong"), (launcher.wire, "24", "3145728 words, 0 wrong")]
-            {
-                let words =
-                    words(&stage, &[launcher.words, wire], &["--far=mpi:"], &[program, mib, "2", "500"]);
+            let ways = [
+                (&[][..], "64", "8388608 words, 0 wrong", COPIES),
+                (launcher.wire, "24", "3145728 words, 0 wrong", MPI_REQUESTS),
+            ];
+            for (wire, mib, wrong, mechanism) in ways {
+                let report = stage.scratch().join("mpi.json");
+                let options = ["--far=mpi:", "--report", report.to_str().unwrap_or_default()];
+                let words = words(&stage, &[launcher.words, wire], &options, &[program, mib, "2", "500"]);
                 let ran = Run::new(&stage, &words).as_user(user).finish().succeeded();
                 assert_eq!(ran.stdout.trim_end(), wrong, "{user:?} {:?}", launcher.words);
+                let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+                let far = &report["far"];
+                assert_eq!(far["mechanism"], mechanism, "{:?} {far:#}", launcher.words);
+                if mechanism != COPIES {
+                    assert!(far["most_reads"].as_u64() >= Some(3), "{far:#}");
+                    assert!(far["most_writes"].as_u64() >= Some(2), "{far:#}");
+                }
             }
         }
     }

@@ -149,6 +149,9 @@ impl Drop for Server {
     }
 }
 
+/// Value of the counter `mechanism`.
+const REDIS_PIPELINES: u64 = 3;
+
 #[track_caller]
 fn until(what: &str, holds: impl FnMut() -> bool) {
     wait_until(what, Duration::from_secs(60), holds);
@@ -175,6 +178,11 @@ fn pages_are_on_the_server_and_deleted_at_the_end() {
         let ran = run.variable("LARGESSE_REDIS_PASSWORD", PASSWORD).finish().succeeded();
         assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{user:?}");
         assert!(!format!("{ran:?}").contains(PASSWORD));
+        let far = &ran.report["far"];
+        assert_eq!(far["mechanism"], REDIS_PIPELINES, "{far:#}");
+        // Four threads fault at once, and prefetches are in flight with them.
+        assert!(far["most_reads"].as_u64() >= Some(4) && far["most_writes"].as_u64() >= Some(2), "{far:#}");
+        assert_eq!(far["over_limit"], 0, "{far:#}");
         until("its keys are deleted", || server.keys() == 0);
     }
     let calls = server.ask(&["INFO", "commandstats"]);

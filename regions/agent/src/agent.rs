@@ -19,12 +19,15 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time that the agent keeps running after the last process has ended: a script may start its next program.
 const LINGER: Duration = Duration::from_millis(300);
 /// Time that an agent without an owner waits for its first connection.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time that an agent without programs waits for transfers in flight, before the store is freed.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// Where an agent keeps pages.
 #[derive(Debug)]
@@ -80,6 +83,8 @@ pub struct Agent {
     alive: Alive,
     guests: Vec<Guest>,
     strangers: Vec<Stranger>,
+    /// Threads of closed sessions that may still free a store.
+    ending: Vec<JoinHandle<()>>,
     connections: u64,
 }
 
@@ -134,6 +139,7 @@ impl Agent {
             alive,
             guests: Vec::new(),
             strangers: Vec::new(),
+            ending: Vec::new(),
             connections: 0,
         })
     }
@@ -152,11 +158,20 @@ impl Agent {
             if busy {
                 (idle, patience) = (Instant::now(), LINGER);
             } else if idle.elapsed() >= patience {
+                self.await_ending();
                 return Ok(());
             }
             let news = (!busy).then_some(Duration::from_millis(50));
             let ready = self.wait(news.into_iter().chain(self.listener.pause()).min())?;
             self.look(&ready);
+        }
+    }
+
+    /// Waits until the stores of closed sessions are freed, for a while.
+    fn await_ending(&self) {
+        let began = Instant::now();
+        while self.ending.iter().any(|thread| !thread.is_finished()) && began.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -181,13 +196,7 @@ impl Agent {
     fn look(&mut self, ready: &[RawFd]) {
         let news = |fd: &OwnedFd| ready.contains(&fd.as_raw_fd());
         self.owner.take_if(|owner| news(owner));
-        self.guests.retain(|guest| {
-            let stays = !news(&guest.process);
-            if !stays {
-                guest.session.close();
-            }
-            stays
-        });
+        self.dismiss(|guest| news(&guest.process));
         let (told, strangers) = self.strangers.drain(..).partition(|it| news(&it.socket));
         self.strangers = strangers;
         let told: Vec<Stranger> = told;
@@ -201,6 +210,14 @@ impl Agent {
             if socket::with_senders(&socket).is_ok() {
                 self.strangers.push(Stranger { socket, prepared: None });
             }
+        }
+    }
+
+    /// Closes the sessions of guests that have `ended`.
+    fn dismiss(&mut self, ended: impl Fn(&Guest) -> bool) {
+        self.ending.retain(|thread| !thread.is_finished());
+        for guest in self.guests.extract_if(.., |guest| ended(guest)) {
+            self.ending.extend(guest.session.close());
         }
     }
 
@@ -281,13 +298,7 @@ impl Agent {
         let Prepared { number, image, session } = prepared;
         let process = process(pid)?;
         // Earlier sessions of this process belong to a program that it has replaced by `execve`.
-        self.guests.retain(|guest| {
-            let stays = guest.pid != pid || guest.image == image;
-            if !stays {
-                guest.session.close();
-            }
-            stays
-        });
+        self.dismiss(|guest| guest.pid == pid && guest.image != image);
         session.start()?;
         self.guests.push(Guest { number, pid, image, process, session });
         // The process waits for this answer, so that its pid cannot have been reused before `open_process`.

@@ -47,19 +47,21 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Ends the threads, and frees the stores that no other process reads. To be called when the process has ended.
-    pub(crate) fn close(&self) {
+    /// Ends the threads, and frees the stores that no other process reads. To be called when the process has ended. Returns
+    /// the threads that may still use a store; the last of them frees it.
+    pub(crate) fn close(&self) -> Vec<JoinHandle<()>> {
         self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.requests.slots().iter().for_each(|slot| slot.close());
-        self.end_queues();
+        self.end_queues()
     }
 
-    /// Ends the threads of queues once they have made the transfers that were started.
-    fn end_queues(&self) {
-        let queues = self.queues();
+    /// Ends the threads of queues once they have made the transfers that were started, and returns these threads.
+    fn end_queues(&self) -> Vec<JoinHandle<()>> {
+        let mut queues = self.queues();
         for number in (0..QUEUES).filter(|&number| !queues[number].is_empty()) {
             self.requests.transfers(number).started.close();
         }
+        queues.iter_mut().flat_map(core::mem::take).collect()
     }
 
     fn queues(&self) -> MutexGuard<'_, [Vec<JoinHandle<()>>; QUEUES]> {
@@ -135,7 +137,9 @@ impl ClientSession {
     fn answer(self: &Arc<Self>, slot: usize, request: Request) -> Answer {
         if request.verb == LEAVE {
             self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
-            self.end_queues();
+            for thread in self.end_queues() {
+                let _ = thread.join(); // a panic has aborted the agent
+            }
             return Answer::default();
         }
         Answer::to(self.serve(slot, request))
