@@ -95,7 +95,7 @@ fn every_word_reads_back_over_shared_memory_and_network() {
                 (launcher.wire, "24", "3145728 words, 0 wrong", MPI_REQUESTS),
             ];
             for (wire, mib, wrong, mechanism) in ways {
-                let report = stage.scratch().join("mpi.json");
+                let report = stage.scratch().join(format!("{user:?}-{mib}-{}", launcher.plugin));
                 let options = ["--far=mpi:", "--report", report.to_str().unwrap_or_default()];
                 let words = words(&stage, &[launcher.words, wire], &options, &[program, mib, "2", "500"]);
                 let ran = Run::new(&stage, &words).as_user(user).finish().succeeded();

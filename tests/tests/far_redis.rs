@@ -167,6 +167,46 @@ fn tells(process: u32) -> String {
     String::from_utf8_lossy(&[read("cmdline"), read("environ")].concat()).into_owned()
 }
 
+/// Returns the agent that was started for a process.
+fn agent_of(process: u32) -> u32 {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let mut processes = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let its = format!("--owner\0{process}\0");
+    processes.find(|&other| tells(other).contains(&its)).expect("a process with an agent")
+}
+
+#[test]
+fn forked_children_transfer_pages_of_their_own() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
+    let server = Server::start("fork");
+    for user in users() {
+        let run = Run::new(&stage, &[&program]).arg("sides").arg("32").as_user(user);
+        let run = run.under(&["--local=16M", &server.address("")]);
+        let ran = run.variable("LARGESSE_REDIS_PASSWORD", PASSWORD).finish().succeeded();
+        assert!(ran.stdout.contains("parent: 0 wrong\n"), "{user:?}: {ran:#?}");
+        until("the keys of both processes are deleted", || server.keys() == 0);
+    }
+}
+
+#[test]
+fn killed_agent_ends_the_program_with_a_message() {
+    let stage = Stage::new();
+    let Some(program) = paged(&stage) else { return };
+    let server = Server::start("agent");
+    let run = Run::new(&stage, &[&program]).arg("64").arg("4").arg("1000000000");
+    let run = run.under(&["--local=16M", &server.address("")]).variable("LARGESSE_REDIS_PASSWORD", PASSWORD);
+    let child = run.start();
+    server.holds_pages();
+    let agent = agent_of(child.id());
+    // SAFETY: the arguments are numbers, and the test started the process.
+    unsafe { libc::kill(agent.cast_signed(), libc::SIGKILL) };
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(74), "{said}");
+    assert!(said.contains(&format!("(process {agent}) has died")), "{said}");
+}
+
 #[test]
 fn pages_are_on_the_server_and_deleted_at_the_end() {
     let stage = Stage::new();
@@ -201,10 +241,7 @@ fn password_is_not_shown_and_keys_are_deleted_after_a_kill() {
         server.holds_pages();
         let told = tells(child.id());
         assert!(told.contains("LARGESSE_FAR=agent:"), "{told:?}\n{}", server.ask(&["KEYS", "*"]));
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        let agents = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let mine = format!("--owner\0{}\0", child.id());
-        let agent = agents.into_iter().find(|&process| tells(process).contains(&mine)).unwrap();
+        let agent = agent_of(child.id());
         let command = fs::read(format!("/proc/{agent}/cmdline")).unwrap();
         assert!(!String::from_utf8_lossy(&command).contains(PASSWORD));
         assert!(!tells(child.id()).contains(PASSWORD), "{}", tells(child.id()));

@@ -6,10 +6,11 @@
 //! ```
 
 use crate::alive::Alive;
-use crate::client_session::{ClientSession, SharedStore};
+use crate::client_session::ClientSession;
 use crate::listener::Listener;
 use crate::message::{Hello, Plain as _, VERSION, Welcome};
 use crate::request_slots::RequestSlots;
+use crate::served_queue::SharedStore;
 use crate::socket::{self, Name};
 use largesse_pages::MapError;
 use largesse_pages::shared::open_process;
@@ -175,8 +176,8 @@ impl Agent {
         }
     }
 
-    /// Waits for at most `longest` and returns those descriptors of the listener, the owner, the guests and the strangers
-    /// that have events.
+    /// Waits for at most `longest` and returns those descriptors of the listener, the owner, the guests and the
+    /// strangers that have events.
     fn wait(&self, longest: Option<Duration>) -> io::Result<Vec<RawFd>> {
         let all = self.listener.sockets().chain(&self.owner);
         let all = all.chain(self.guests.iter().map(|it| &it.process));

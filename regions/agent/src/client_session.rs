@@ -2,16 +2,13 @@
 
 use crate::message::{Answer, CLOSE, DISCARD, FIND, LEAVE, OPEN, READ, RESERVE, Request, WRITE, word};
 use crate::request_slots::{QUEUES, RequestSlots};
-use crate::served_queue::ServedQueue;
+use crate::served_queue::{ServedQueue, SharedStore};
 use largesse_pages::SPAN;
 use largesse_pages::shared::MemoryFile;
-use largesse_store::{ProvidedStore, QueueBytes, StoreError};
+use largesse_store::{QueueBytes, StoreError};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
-
-/// A store of one process, which its forked children may read as well.
-pub(crate) type SharedStore = Arc<dyn ProvidedStore>;
 
 /// The request slots and stores of one process.
 #[derive(Debug)]
@@ -47,8 +44,8 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Ends the threads, and frees the stores that no other process reads. To be called when the process has ended. Returns
-    /// the threads that may still use a store; the last of them frees it.
+    /// Ends the threads, and frees the stores that no other process reads. To be called when the process has ended.
+    /// Returns the threads that may still use a store; the last of them frees it.
     pub(crate) fn close(&self) -> Vec<JoinHandle<()>> {
         self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.requests.slots().iter().for_each(|slot| slot.close());

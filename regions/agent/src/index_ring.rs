@@ -3,8 +3,8 @@
 //! ```text
 //!   push: indices[tail % DEPTH] = index, then tail + 1 ──► pop: waits while tail is the reader's head
 //! ```
-//! The tail counts for ever; each side keeps its own end of the queue. At most [`DEPTH`] indices are in the queue, because
-//! the reader answers each before the writer uses it again.
+//! The tail counts for ever; each side keeps its own end of the queue. At most [`DEPTH`] indices are in the queue,
+//! because the reader answers each before the writer uses it again.
 
 use crate::slot::SPIN;
 use crate::sync::{AtomicU32, FutexWord, Ordering};

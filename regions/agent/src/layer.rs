@@ -57,8 +57,8 @@ impl AgentLayer {
     ) -> Result<bool, StoreError> {
         let Some(mapped) = self.span_address(at)? else { return Ok(false) };
         match direction {
-            // SAFETY: the range is inside the span, whose owner has memory for reserved bytes; the pager never transfers
-            // the same bytes twice at once.
+            // SAFETY: the range is inside the span, whose owner has memory for reserved bytes; the pager never
+            // transfers the same bytes twice at once.
             Direction::Read => unsafe {
                 bytes.as_mut_ptr().copy_from_nonoverlapping(mapped, bytes.len());
             },

@@ -6,7 +6,8 @@
 //!   Pager ─► AgentStore ─► Overlay ─► AgentLayer   Agent ─► ClientSession ─► PageStorage: MemoryStore or StoreProvider
 //!                │           copies │                │          ▲
 //!                │                  └─ window ═══════╪══════════╪═ memory of the agent (`memory:`) or of MPI ranks
-//!                └─ Connection ═══ RequestSlots ═════╪══════════╛  otherwise: requests and page contents
+//!                ├─ Connection ═══ RequestSlots ═════╪══════════╛  otherwise: requests and page contents
+//!                └─ AgentQueue ═══ TransferSlots ═══ ServedQueue ─► TransferQueue of the store: many in flight
 //!                                  Alive ════════════╛             one word: whether the agent is alive
 //! ```
 //! The two sides exchange the shared memory over a socket in a folder that only its user may enter, then close it.

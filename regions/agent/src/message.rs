@@ -54,8 +54,8 @@ pub(crate) const LEAVE: u32 = 5;
 /// Locates the span that contains `at` and those after it. Each is answered with a [`word`], which is 0 if the span is
 /// not in one of the windows sent with the [`Welcome`].
 pub(crate) const FIND: u32 = 6;
-/// Opens the queue with the number `store` and `at` bytes of memory. Answered with a word: the number of the mechanism, or
-/// 0 if the store has no queues.
+/// Opens the queue with the number `store` and `at` bytes of memory. Answered with a word: the number of the
+/// mechanism, or 0 if the store has no queues.
 pub(crate) const OPEN: u32 = 7;
 /// Closes the queue with the number `store`, none of whose transfers is in flight.
 pub(crate) const CLOSE: u32 = 8;

@@ -1,7 +1,8 @@
 //! The program's queue of transfers, which threads of the agent make.
 //!
-//! A transfer whose pages lie in several layers is made in pieces, one for each run of pages in one layer. Pieces in memory
-//! that this process maps are copied at once; each other piece takes a slot of the shared memory, which holds its bytes too.
+//! A transfer whose pages lie in several layers is made in pieces, one for each run of pages in one layer. Pieces in
+//! memory that this process maps are copied at once; each other piece takes a slot of the shared memory, which holds
+//! its bytes too.
 
 use crate::connection::{Connection, Payload};
 use crate::index_ring::{DEPTH, Head, NotPopped, Tail};
@@ -37,8 +38,8 @@ pub(crate) struct AgentQueue {
 }
 
 impl AgentQueue {
-    /// Has the agent open a queue of `depth` transfers with `bytes` bytes of memory. `None` if its store has no queues, or
-    /// all queues of this process are in use.
+    /// Has the agent open a queue of `depth` transfers with `bytes` bytes of memory. `None` if its store has no
+    /// queues, or all queues of this process are in use.
     pub(crate) fn open(
         agent: &Arc<Connection>,
         overlay: &Arc<Overlay<AgentLayer>>,

@@ -82,8 +82,8 @@ impl RequestSlots {
     /// Returns the slots of a queue. Panics if there is no such queue.
     pub(crate) fn transfers(&self, number: usize) -> &TransferSlots {
         assert!(number < QUEUES && self.has_room(0), "there is no queue {number}");
-        // SAFETY: inside the mapping, as was just checked; page-aligned, and zero at first, which is a valid value. Both
-        // sides access the parts of the value by atomic operations, or while they own them.
+        // SAFETY: inside the mapping, as was just checked; page-aligned, and zero at first, which is a valid value.
+        // Both sides access the parts of the value by atomic operations, or while they own them.
         unsafe { self.0.start().add(queue_at(number)).cast().as_ref() }
     }
 

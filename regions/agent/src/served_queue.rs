@@ -6,11 +6,10 @@
 //! One idle thread has the lead, and sleeps until the program starts a transfer; the others wait for the lead. So a
 //! transfer never waits for the end of another one while a thread is idle, and an idle agent wakes one thread.
 
-use crate::client_session::SharedStore;
 use crate::index_ring::{Head, NotPopped, Tail};
 use crate::message::{Answer, READ, Request, WRITE};
 use crate::transfer_slots::TransferSlots;
-use largesse_store::{Direction, QueueBytes, StoreError, Transfer, TransferQueue};
+use largesse_store::{Direction, ProvidedStore, QueueBytes, StoreError, Transfer, TransferQueue};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -19,6 +18,9 @@ use std::time::Duration;
 const IN_FLIGHT: usize = 8;
 /// Longest time between two looks for new transfers while others are in flight.
 const LOOK: Duration = Duration::from_micros(50);
+
+/// A store of one process, which its forked children may read as well.
+pub(crate) type SharedStore = Arc<dyn ProvidedStore>;
 
 /// The ends of both rings that are the agent's.
 #[derive(Debug, Default)]
@@ -40,7 +42,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ServedQueue {
-    /// Makes transfers until the queue is closed. `memory` returns the queue's memory, and `store` a store by its number.
+    /// Makes transfers until the queue is closed. `memory` returns the queue's memory, and `store` a store by its
+    /// number.
     pub(crate) fn serve(
         &self,
         slots: &TransferSlots,

@@ -142,7 +142,8 @@ impl<W: Wire> RankServers<W> {
     ///
     /// # Safety
     ///
-    /// As for [`Wire::start`]. The slot's bytes belong to the calling store, which transfers none of them twice at once.
+    /// As for [`Wire::start`]. The slot's bytes belong to the calling store, which transfers none of them twice at
+    /// once.
     pub(crate) unsafe fn start(
         &self,
         direction: Direction,

@@ -13,8 +13,8 @@ pub trait Wire: Send + Sync + fmt::Debug {
     /// The memory is writable, or readable if the copy is a write, and is used by no one else until
     /// [`test`](Wire::test) has returned true or an error.
     unsafe fn start(&self, copy: &mut RankCopy) -> Result<(), WireError>;
-    /// Returns whether a copy that was started has ended: its bytes are in memory, or have arrived at the other rank. The
-    /// copy is not tested again then.
+    /// Returns whether a copy that was started has ended: its bytes are in memory, or have arrived at the other rank.
+    /// The copy is not tested again then.
     fn test(&self, copy: &mut RankCopy) -> Result<bool, WireError>;
     /// Synchronises this rank's memory with the transfers of others.
     fn look(&self) -> Result<(), WireError>;

@@ -5,9 +5,9 @@
 //!   reap  ◄── next answer ◄─────────┘          │ no answer, or an error that may pass
 //!         ◄── repeated as a blocking store does ◄┘
 //! ```
-//! The blocking store repeats requests, follows slots to other servers, and ends connections whose writes may still be
-//! executed; a queue only adds what was sent before. A queue has at most one connection to each server, and lends it from
-//! the others while it has answers to wait for.
+//! The blocking store repeats requests, follows slots to other servers, and ends connections whose writes may still
+//! be executed; a queue only adds what was sent before. A queue has at most one connection to each server, and lends
+//! it from the others while it has answers to wait for.
 
 use crate::failure::Failure;
 use crate::link::{Link, Requests};
@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Number of threads, and so of connections to one server, that make the transfers of a program's queue. Several, so that
-/// a fault's read does not wait for the answers to prefetches before it.
+/// Number of threads, and so of connections to one server, that make the transfers of a program's queue. Several, so
+/// that a fault's read does not wait for the answers to prefetches before it.
 pub(crate) const THREADS: usize = 4;
 
 /// A queue over connections to the servers of a store.

@@ -70,7 +70,8 @@ impl Servers {
         Arc::clone(&lock(&self.layout))
     }
 
-    /// Sends requests to the primary of a slot until it answers all of them without an error, or the time for them ends.
+    /// Sends requests to the primary of a slot until it answers all of them without an error, or the time for them
+    /// ends.
     pub(crate) fn run(
         &self,
         slot: u16,
@@ -163,8 +164,8 @@ impl Servers {
         wait
     }
 
-    /// Removes the answer to [`wait`](Servers::wait), if there was such a request. Returns the failure if too few replicas
-    /// have confirmed.
+    /// Removes the answer to [`wait`](Servers::wait), if there was such a request. Returns the failure if too few
+    /// replicas have confirmed.
     pub(crate) fn unconfirmed(&self, answers: &mut Vec<Value>, replicas: u32) -> Option<Failure> {
         let confirmed =
             replicas == 0 || matches!(answers.pop(), Some(Value::Int(have)) if have >= replicas.into());

@@ -10,10 +10,11 @@
 //!         ──open_queue_over──► TransferQueue ──► connections to a Redis server, requests of MPI
 //! ```
 //! # Knows / does not know
-//! Knows byte offsets, files, memory and forks. Does not know pages' states, when they are moved, which process asks, or the
-//! environment.
+//! Knows byte offsets, files, memory and forks. Does not know pages' states, when they are moved, which process asks,
+//! or the environment.
 //! # Invariants
-//! 1. Bytes that were reserved can be written later. After a fork, which may double the space, a full disk is reported by a write.
+//! 1. Bytes that were reserved can be written later. After a fork, which may double the space, a full disk is
+//!    reported by a write.
 //! 2. After a fork each process reads what was written before it, and nothing of what the other writes after it.
 //! 3. A descriptor of a store is never in the program's table.
 #![cfg(not(miri))]

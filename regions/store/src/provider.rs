@@ -33,8 +33,9 @@ pub trait ProvidedStore: PageStore {
         0
     }
 
-    /// Opens a queue of `depth` transfers over `memory` for the calling thread; `None` if the store has none. Its `reap`
-    /// may wait longer than it is told to, for an answer that has begun to arrive or a server that cannot be reached.
+    /// Opens a queue of `depth` transfers over `memory` for the calling thread; `None` if the store has none. Its
+    /// `reap` may wait longer than it is told to, for an answer that has begun to arrive or a server that cannot be
+    /// reached.
     fn open_queue_over(&self, _memory: QueueBytes, _depth: usize) -> Option<Box<dyn TransferQueue>> {
         None
     }

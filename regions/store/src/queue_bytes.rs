@@ -31,7 +31,8 @@ impl QueueBytes {
         Some(QueueBytes { start: memory.as_mut_ptr(), len, _owner: Box::new(memory) })
     }
 
-    /// Uses `len` bytes from `start` on, which several queues may share: no two of them have transfers of the same bytes.
+    /// Uses `len` bytes from `start` on, which several queues may share: no two of them have transfers of the same
+    /// bytes.
     ///
     /// # Safety
     ///

@@ -48,8 +48,8 @@ impl SplitTransfers {
     }
 
     /// Adds a transfer and returns its index. It counts as its own first piece, which its starter ends by
-    /// [`piece_ended`](SplitTransfers::piece_ended) after adding the others. Beyond the depth the transfer ends at once,
-    /// with `EBUSY`.
+    /// [`piece_ended`](SplitTransfers::piece_ended) after adding the others. Beyond the depth the transfer ends at
+    /// once, with `EBUSY`.
     pub fn begin(&mut self, transfer: Transfer) -> Option<usize> {
         if self.in_flight() >= self.depth() {
             let result = Err(StoreError::System { call: "starting a transfer", errno: libc::EBUSY });

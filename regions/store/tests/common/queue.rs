@@ -49,8 +49,8 @@ pub(crate) fn memory_is(queue: &mut dyn TransferQueue, page: usize, byte: u8) ->
     unsafe { queue.memory(page * BYTES..(page + 1) * BYTES) }.iter().all(|&is| is == byte)
 }
 
-/// Writes and reads [`DEPTH`] runs of four pages at once, `step` pages apart, in each of twenty rounds. The store has room
-/// for them.
+/// Writes and reads [`DEPTH`] runs of four pages at once, `step` pages apart, in each of twenty rounds. The store has
+/// room for them.
 #[track_caller]
 pub(crate) fn moves_the_right_bytes(queue: &mut dyn TransferQueue, step: usize) {
     let first = |run: usize| (run * step) as u64;
