@@ -45,7 +45,7 @@ test: cargo
 test-quick: cargo
 	ci/test-quick.sh
 
-# The guides (target/book) and the crates (target/doc) as web pages; installs mdbook into target/ if it is not in PATH.
+# The guides (target/book) and the crates (target/doc) as web pages; fetches mdbook into target/tools if it is not in PATH.
 docs: cargo
 	ci/docs.sh
 

@@ -4,7 +4,7 @@
 # says how long each took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-checks=(style test deny r loom)
+checks=(style test deny r loom documents)
 [ "${1:-}" = quick ] || checks+=(isa hwloc miri san lisp fuzz foreign)
 failed=() times=() beside=
 log=$(mktemp)
@@ -22,6 +22,7 @@ for check in "${checks[@]}"; do
         status=$? beside=
         cat "$log"
         (exit $status) ;;
+    documents) ci/documents.py ;; # after R's check, which installs the R package
     *) "ci/$check.sh" ;;
     esac || failed+=("$check")
     times+=("$check $((SECONDS - since))")

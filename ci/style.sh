@@ -8,6 +8,7 @@ ci/prose.py
 ci/names.py
 ci/circles.sh
 ci/results.py --check
+python3 -m doctest ci/documents.py
 ci/hooks/test.sh
 cargo fmt --all -- --check
 # A ban on a function that does not exist is only a warning on the standard error output: it counts.

@@ -117,3 +117,8 @@ pub use layout::{Layout, Word};
 pub use mutator::{Mutator, RootHeight, ThreadHandle};
 pub use settings::{GcSettings, Sync};
 pub use statistics::{Cells, Collections, Delegated, Statistics};
+
+/// The examples in the guide to this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/gc.md")]
+struct Guide;

@@ -32,3 +32,8 @@ pub use bitmap::{Bitmap, NotAList};
 pub use room::Room;
 pub use topology::Topology;
 pub use unread::Unread;
+
+/// The examples in the guide to this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/machine.md")]
+struct Guide;
