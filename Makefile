@@ -30,11 +30,12 @@ command: cargo
 plugins:
 	regions/mpi/plugin/build.sh $(dir $(LIBRARY))
 
-# Stock R, R under Largesse and the allocators beside it, about two minutes. Exit 0 only if every answer agrees.
+# Stock R, R under Largesse and the allocators beside it, and R with a part of its memory: about a minute after the build.
+# Exit 0 only if every answer agrees.
 demo: cargo
 	@ci/need.sh gcc $(R_PACKAGES) $(PEERS)
 	@$(MAKE) --no-print-directory all
-	$(COMMAND) bench r --peers --only fifteen --scale 0.25 --runs 3
+	@ci/demo.sh
 
 test: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES)
@@ -67,6 +68,7 @@ check-deep: cargo
 	ci/fuzz.sh
 	ci/foreign.sh
 	@$(MAKE) --no-print-directory dist test-dist
+	ci/containers.sh
 
 # Far memory under many threads, a minute on each store; a thousand starts of Lisp threads; random Lisp programs, two hours;
 # random calls, an hour for each target.

@@ -197,6 +197,8 @@ class Stage:
         (self.root / "root").mkdir()
         (self.root / "root/sudo").write_text('#!/bin/sh\nexec "$@"\n')
         (self.root / "root/sudo").chmod(0o755)
+        if "LARGESSE_DOCKER" in os.environ:  # ci/containers.sh has one
+            shutil.copy(os.environ["LARGESSE_DOCKER"], self.local / "bin/docker")
         subprocess.run(["chmod", "-R", "a+rX", self.root], check=True)
         self.variables = {
             "PATH": f"{self.local}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
@@ -227,8 +229,9 @@ class Stage:
             "plug-in": f"ls {self.local}/lib/largesse/liblargesse-{name}.so",
             "example": f"{ROOT}/docs/examples/{name} 64 true",
         }
+        test |= {"docker": "docker info"} if need == "docker" else {}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
-        return subprocess.run(["bash", "-c", test[kind]], env=self.variables, **quiet).returncode == 0
+        return subprocess.run(["bash", "-c", test.get(need, test[kind])], env=self.variables, **quiet).returncode == 0
 
 
 def run(stage, folder, blocks, prefix):
@@ -240,7 +243,7 @@ def run(stage, folder, blocks, prefix):
     for at, (block, number) in enumerate(steps):
         code = block.steps()[number][0]
         for documented, real in stage.places(folder).items():
-            code = code.replace(documented, real)
+            code = re.sub(f"(?<!:){documented}", real, code)  # not the folder of a container, after a colon
         (notes / f"{at}.sh").write_text(code)
         driver += f"ended=0; . {notes}/{at}.sh > {notes}/{at}.out 2>&1; echo $ended > {notes}/{at}.status\n"
     environment = stage.variables | {"HOME": str(folder)}

@@ -3,6 +3,7 @@
 //! # Picture
 //! ```text
 //!   FILE.json ──────────────────► picture: time line ─► SVG ─► OUT.svg, FILE.svg or standard output
+//!           └───────────────────► chart:   time line ─► characters ─► standard output
 //!   the watcher of `run --report` ───┘
 //! ```
 //! # Knows / does not know
@@ -10,30 +11,36 @@
 //! # Invariants
 //! 1. A file that the user did not name is replaced only if this command drew it.
 
+mod chart;
 pub(crate) mod picture;
 
 use largesse_terminal::say::{self, complain};
+use largesse_terminal::table::Paper;
 use picture::{NoPicture, NotWritten};
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Draw the far memory of a run over time, from its report.
+/// Show the far memory of a run over time, from its report.
 ///
-/// Exit status: 0 if the picture was written, 1 if not, 2 for a wrong option.
+/// Without --svg, prints a small chart. Exit status: 0 if it was drawn, 1 if not, 2 for a wrong option.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Draw this report, which `largesse run --report FILE.json` wrote
     #[arg(value_name = "FILE.json")]
     file: PathBuf,
-    /// Write the picture to OUT.svg [default: FILE.svg next to the report]; `-` is standard output
-    #[arg(long, value_name = "OUT.svg", required = true)]
+    /// Draw a picture instead, to OUT.svg [default: FILE.svg next to the report]; `-` is standard output
+    #[arg(long, value_name = "OUT.svg")]
     svg: Option<Option<PathBuf>>,
 }
 
 pub(crate) fn main(args: &Args) -> ExitCode {
-    match draw(&args.file, args.svg.as_ref().and_then(Option::as_deref)) {
+    let drawn = read(&args.file).and_then(|report| match &args.svg {
+        Some(named) => draw(&args.file, &report, named.as_deref()),
+        None => print(&args.file, &report),
+    });
+    match drawn {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain!("largesse report: {error}");
@@ -42,11 +49,22 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Draws `file` to `named`, or next to it without a name.
-fn draw(file: &Path, named: Option<&Path>) -> Result<(), Error> {
+/// Reads a report; a file with other contents is null.
+fn read(file: &Path) -> Result<Value, Error> {
     let text = std::fs::read(file).map_err(|error| Error::Unreadable(file.into(), error))?;
-    let report: Value = serde_json::from_slice(&text).unwrap_or_default();
-    let picture = picture::of(&report).map_err(|why| Error::NoPicture(file.into(), why))?;
+    Ok(serde_json::from_slice(&text).unwrap_or_default())
+}
+
+/// Prints a chart of `file`.
+fn print(file: &Path, report: &Value) -> Result<(), Error> {
+    let (title, moments) = picture::timeline(report).map_err(|why| Error::NoPicture(file.into(), why))?;
+    say::raw(format_args!("{}", chart::of(&title, &moments, Paper::here())));
+    Ok(())
+}
+
+/// Draws `file` to `named`, or next to it without a name.
+fn draw(file: &Path, report: &Value, named: Option<&Path>) -> Result<(), Error> {
+    let picture = picture::of(report).map_err(|why| Error::NoPicture(file.into(), why))?;
     match named {
         Some(path) if path == Path::new("-") => say::raw(format_args!("{picture}")),
         Some(path) => {

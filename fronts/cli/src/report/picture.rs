@@ -32,6 +32,13 @@ fn ending(signal: Option<&str>) -> String {
 
 /// Returns the picture of a report, as SVG.
 pub(crate) fn of(report: &Value) -> Result<String, NoPicture> {
+    let (title, moments) = timeline(report)?;
+    let svg = largesse_plot::svg(&title, &moments).map_err(NoPicture::NotDrawn)?;
+    Ok(format!("{}\n{MARK}\n", svg.trim_end()))
+}
+
+/// Returns the command of a report, without control characters, and its time line.
+pub(crate) fn timeline(report: &Value) -> Result<(String, Vec<Moment>), NoPicture> {
     if !report["launched_pid"].is_u64() || !report["processes"].is_array() {
         return Err(NoPicture::NotAReport);
     }
@@ -42,10 +49,7 @@ pub(crate) fn of(report: &Value) -> Result<String, NoPicture> {
     };
     let command: Vec<&str> =
         report["command"].as_array().into_iter().flatten().flat_map(Value::as_str).collect();
-    let title = command.join(" ");
-    let svg =
-        largesse_plot::svg(&largesse_text::line(&title), &moments(intervals)).map_err(NoPicture::NotDrawn)?;
-    Ok(format!("{}\n{MARK}\n", svg.trim_end()))
+    Ok((largesse_text::line(command.join(" ")), moments(intervals)))
 }
 
 /// Returns the moments at the ends of the intervals, after one at the start of the first interval, when far memory was

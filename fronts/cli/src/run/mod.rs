@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// Serve the programs that this one starts, too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true)]
     children: Option<OsString>,
-    /// Use far memory: keep at most SIZE (4G, 512M) or PERCENT (50%) of the available memory for large blocks, and the
+    /// Use far memory: keep at most SIZE (4G, 512M), or PERCENT (50%) of the program's large blocks, in memory, and the
     /// rest of them in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
     local: Option<OsString>,
