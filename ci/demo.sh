@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make demo`, about a minute on two processors: R on large pages beside stock R and other allocators, then R with more
+# `make demo`, about a minute on two processors: R on large pages, with stock R and other allocators, then R with more
 # data than it may keep in memory. Exits with 1 if an answer differs. demo.sh [FOLDER FOR THE REPORT].
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -4,9 +4,9 @@
 usage: documents.py [--show] [PAGE...]
 
 Without PAGE: README.md and the pages of docs/ itself. --show prints what each example printed. If this script runs as
-root, the examples run as the user nobody. The commands and libraries are those that `make` built, and stand for an
-installation in /usr/local. The folder of a page holds what tests/documents/ has: the programs and data that the guides
-name. CONTRIBUTING.md says how an example is marked.
+root, the examples run as the user nobody. `make install` puts what `make` built into a folder that stands for
+/usr/local. The folder of a page has what tests/documents/ has: the programs and data that the guides name.
+CONTRIBUTING.md says how an example is marked.
 
 Exits with 1 if an example fails or prints something else, if a fence has no language, or if a block of another kind
 holds commands. The end counts the examples that were run, only parsed, and not run, with their reasons.
@@ -173,16 +173,10 @@ class Stage:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="largesse-documents-", dir="/var/tmp"))
         self.root.chmod(0o755)
         self.local = self.root / "local"
-        for source, folder in [
-            *[(TARGET / "release" / name, "bin") for name in ("largesse", "largesse-lisp", "largesse-bench")],
-            *[(path, "lib/largesse") for path in sorted((TARGET / "preload").glob("liblargesse*.so"))],
-            *[(path, "include") for path in sorted((ROOT / "fronts/preload/include").glob("largesse.*"))],
-        ]:
-            (self.local / folder).mkdir(parents=True, exist_ok=True)
-            if not source.exists():
-                sys.exit(f"{source} is not there: type `make`")
-            shutil.copy(source, self.local / folder)
-        shutil.copytree(ROOT / "benches", self.local / "share/largesse/benches", ignore=shutil.ignore_patterns("engine"))
+        install = ["make", "--no-print-directory", "--silent", "install", f"PREFIX={self.local}"]
+        installed = subprocess.run(install, cwd=ROOT, stdout=subprocess.DEVNULL)
+        if installed.returncode:
+            sys.exit("an installation is needed: type `make`")
         fixtures = ROOT / "tests/documents"
         shutil.copytree(fixtures, self.root / "data")
         shutil.copytree(ROOT / "docs/examples", self.root / "data/docs/examples")
@@ -203,6 +197,8 @@ class Stage:
         self.variables = {
             "PATH": f"{self.local}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "LANG": "C.UTF-8",
+            "PKG_CONFIG_PATH": f"{self.local}/lib/pkgconfig",
+            "MANPATH": f"{self.local}/share/man:",
             "R_LIBS": str(self.root / "library"),
             "PYTHONPATH": str(self.root / "python"),
             "USER": "ann",
