@@ -40,7 +40,8 @@ enum { LARGESSE_BLOCK_THP = 1, LARGESSE_BLOCK_HUGETLB = 2, LARGESSE_BLOCK_SMALL 
 typedef struct {
     size_t   struct_size;
     uint32_t enabled;            /* 1 while new blocks are served */
-    uint32_t hooked;             /* how calls reach the library: 0 not at all, 1 preloaded, 2 patched slots */
+    uint32_t hooked;             /* how calls reach the library: 0 not at all, 1 preloaded, 2 patched slots, 3 functions
+                                    of largesse_allocator */
     uint32_t pages;              /* LARGESSE_AUTO ... */
     uint32_t header;             /* bytes before the data of a block */
     uint64_t min_bytes, max_bytes;
@@ -84,11 +85,30 @@ size_t largesse_not_granted(uint64_t *counts, size_t capacity);
  * `capacity` is 0. */
 size_t largesse_blocks(largesse_block_t *out, size_t capacity);
 
+/* Describes the pages of `bytes` bytes from `address` on, also where they are not in a block of
+ * the heap; out->kind is 0 then. Set out->struct_size. Returns LARGESSE_OK or LARGESSE_BAD_ARGUMENT. */
+int largesse_inspect(const void *address, size_t bytes, largesse_block_t *out);
+
 /* Starts (1) or stops (0) serving new blocks. Existing blocks stay valid. In a process that was not started
  * with the library, the first largesse_enable(1) patches the slots of libR.so (malloc, calloc,
  * realloc, free) and of every loaded object (free, realloc, malloc_usable_size, mmap, dlopen).
  * Returns LARGESSE_OK or LARGESSE_NOT_SUPPORTED. */
 int largesse_enable(int on);
+
+/* An allocator as functions with a context, in the layout of NumPy's PyDataMemAllocator. */
+typedef struct {
+    void *context;
+    void *(*malloc)(void *context, size_t size);
+    void *(*calloc)(void *context, size_t count, size_t size);
+    void *(*realloc)(void *context, void *block, size_t size);
+    void  (*free)(void *context, void *block, size_t size);
+} largesse_allocator_t;
+
+/* Fills in `out` with functions that serve large requests from the heap, once largesse_enable(1)
+ * was called, and pass all others to `next`. Blocks of `next` must be those of the C library's malloc, and `next` must
+ * never be freed. For programs that accept another allocator while they run, such as NumPy (NEP 49). Returns
+ * LARGESSE_OK, LARGESSE_BAD_ARGUMENT for NULL, or LARGESSE_NOT_SUPPORTED: largesse_why_not() returns the reason. */
+int largesse_allocator(const largesse_allocator_t *next, largesse_allocator_t *out);
 
 /* Sets the bounds of the sizes that are served from now on; returns LARGESSE_OK or LARGESSE_BAD_ARGUMENT. */
 int largesse_set_limits(uint64_t min_bytes, uint64_t max_bytes);

@@ -3,14 +3,14 @@
 use crate::guard::Inside;
 use crate::handed_out::{REFUSED, Structure, fill, fill_all};
 use crate::heap::heap;
-use crate::hooked::{Hooked, hooked};
+use crate::hooked::{Hooked, hooked, way_in};
 use crate::routing::ROUTING;
 use crate::settings::options;
-use crate::slots::r::header;
+use crate::slots::r::{header, r_is_loaded};
 use crate::slots::{dlopen, eligibility};
 use crate::status::{BAD_ARGUMENT, NOT_SUPPORTED, OK};
 use crate::{causes, far_counters, serve};
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null;
 use largesse_pager::Count;
 use largesse_pages::residency::{Answer, Inspector};
@@ -181,6 +181,30 @@ pub(crate) unsafe extern "C" fn largesse_blocks(out: *mut BlockInfo, capacity: u
     if unsafe { fill_all(out, capacity, described) } { count } else { REFUSED }
 }
 
+/// Describes `bytes` bytes from `address` on, which need not be a block of the heap.
+///
+/// # Safety
+/// `out` must be NULL, or point to `struct_size` writable bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn largesse_inspect(
+    address: *const c_void,
+    bytes: usize,
+    out: *mut BlockInfo,
+) -> c_int {
+    let _inside = Inside::enter();
+    let address = address.addr() as u64;
+    let mut memory = BlockRecord { address, size: bytes as u64, ..BlockRecord::default() };
+    if let Some(heap) = heap() {
+        heap.each_block(|block| {
+            if (block.address..block.address + block.size.max(1)).contains(&address) {
+                memory.kind = block.kind;
+            }
+        });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { fill(out, describe(&memory, Inspector::open(None).ok().as_ref())) }
+}
+
 fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
     let answer = inspector.map(|inspector| inspector.ask(record.address, record.size));
     let (large, node, exact) = match answer {
@@ -206,7 +230,8 @@ pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
         if eligibility::why_not().is_some() {
             return NOT_SUPPORTED;
         }
-        if hooked() == Hooked::No as u32 {
+        // R's own calls do not reach the library by the functions that it gave to NumPy in the same process.
+        if hooked() == Hooked::No as u32 || hooked() == Hooked::Functions as u32 && r_is_loaded() {
             dlopen::patch_session();
         }
         if hooked() == Hooked::No as u32 {
@@ -239,7 +264,7 @@ fn publish_limits() {
             report.min_bytes = min as u64;
             report.max_bytes = max as u64;
             report.enabled = u32::from(enabled);
-            report.patched = u32::from(hooked() == Hooked::Patched as u32);
+            report.patched = way_in();
         });
     }
 }

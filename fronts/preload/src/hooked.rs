@@ -12,6 +12,8 @@ pub(crate) enum Hooked {
     Preloaded = 1,
     /// The slots of an R session were patched.
     Patched = 2,
+    /// The program calls functions that the library gave it.
+    Functions = 3,
 }
 
 static HOOKED: AtomicU32 = AtomicU32::new(Hooked::No as u32);
@@ -19,6 +21,11 @@ static HOOKED: AtomicU32 = AtomicU32::new(Hooked::No as u32);
 /// Returns the recorded way as the number of a [`Hooked`].
 pub(crate) fn hooked() -> u32 {
     HOOKED.load(Ordering::Acquire)
+}
+
+/// Returns the recorded way as the report has it: 0 preloaded, 1 patched, 2 by functions.
+pub(crate) fn way_in() -> u32 {
+    hooked().saturating_sub(Hooked::Preloaded as u32)
 }
 
 /// Records `how`.

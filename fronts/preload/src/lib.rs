@@ -7,6 +7,7 @@
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      ├──munmap, …───► ranges (far memory)
 //!      ├──process_vm_…► process_vm (pins far memory)
+//!      ├──functions with a context (NumPy) ─► context_allocator ─► serve, or the allocator below
 //!      ├──largesse_ddot, …► kernels (a thread pool shares long vectors)
 //!      └──largesse_*──► control          start: options, fork handlers    helper: touches pages ahead
 //!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
@@ -37,6 +38,7 @@ mod allocator;
 mod atfork;
 mod backing;
 mod causes;
+mod context_allocator;
 mod control;
 mod coverage;
 mod cycles;

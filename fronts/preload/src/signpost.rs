@@ -2,7 +2,7 @@
 
 use crate::causes::note;
 use crate::heap::LargeHeap;
-use crate::hooked::{Hooked, hooked};
+use crate::hooked::way_in;
 use crate::routing::ROUTING;
 use crate::settings::options;
 use crate::{far, far_counters, helper};
@@ -16,7 +16,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
     heap.edit_report(|report| {
         report.pages = options.pages as u32;
         report.locked = u32::from(options.lock);
-        report.patched = u32::from(hooked() == Hooked::Patched as u32);
+        report.patched = way_in();
         report.node = match options.placement {
             Placement::FirstTouch => -1,
             Placement::Interleave => -2,

@@ -1,6 +1,6 @@
 # The state of the library, and its blocks.
 
-HOOKED <- c("no", "preloaded", "patched")
+HOOKED <- c("no", "preloaded", "patched", "functions")
 PAGES <- c("auto", "thp", "hugetlb", "hugetlb-1g", "64k", "4k")
 
 ISM.status <- function() {

@@ -281,7 +281,8 @@ pub struct HeapReport {
     pub enabled: u32,
     /// 1 if every block is locked in memory, else 0.
     pub locked: u32,
-    /// 1 if the relocation slots of an R session were patched, 0 if the library was preloaded.
+    /// How calls reach the library: 0 if it was preloaded, 1 if the relocation slots of an R session were patched, 2 if
+    /// the program calls functions that the library gave it.
     pub patched: u32,
     /// NUMA policy: -1 first touch, -2 interleave, else the node.
     pub node: i32,

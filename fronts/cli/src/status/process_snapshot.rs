@@ -20,7 +20,7 @@ pub(super) struct ProcessSnapshot {
     pub(super) pages: &'static str,
     /// Whether the library serves new blocks.
     pub(super) enabled: bool,
-    /// How the library replaces malloc: `preloaded` or `patched`.
+    /// How the library replaces malloc: `preloaded`, `patched` or `functions`.
     pub(super) hooked: &'static str,
     pub(super) min_bytes: u64,
     pub(super) max_bytes: u64,
@@ -157,7 +157,7 @@ impl ProcessSnapshot {
             command: process.command.clone(),
             pages: pages(report).map_or("unknown", PageChoice::word),
             enabled: report.enabled != 0,
-            hooked: if report.patched != 0 { "patched" } else { "preloaded" },
+            hooked: ["preloaded", "patched", "functions"].get(report.patched as usize).unwrap_or(&"unknown"),
             min_bytes: report.min_bytes,
             max_bytes: report.max_bytes,
             header: report.header,

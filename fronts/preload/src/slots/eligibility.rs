@@ -10,13 +10,18 @@ use core::ffi::CStr;
 
 /// Returns the reason why the blocks of this process cannot be served; `None` if they can.
 pub(crate) fn why_not() -> Option<&'static CStr> {
-    if let Some(text) = bad_setting().or_else(watched).or_else(allocator::other) {
+    if let Some(text) = why_never() {
         return Some(text);
     }
     if hooked() == Hooked::No as u32 && !r_is_loaded() {
         return Some(c"the process was not started by `largesse run`, and it is not an R session whose calls could be patched");
     }
     None
+}
+
+/// Returns the reason why the blocks of this process cannot be served in whichever way its calls reach the library.
+pub(crate) fn why_never() -> Option<&'static CStr> {
+    bad_setting().or_else(watched).or_else(allocator::other)
 }
 
 /// Returns a message that names the tool, if any, that must see every allocation of this process itself.
