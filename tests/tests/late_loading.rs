@@ -48,6 +48,20 @@ fn other_programs_are_refused_with_the_reason() {
     }
 }
 
+/// The address of `malloc` that the dynamic linker finds first is the program's own stub, as in Debian's Python.
+#[test]
+fn other_allocator_behind_a_stub_is_named() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("late.c", &["-ldl", "-no-pie", "-fno-pie"]) else { return };
+    let preload = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    if !std::path::Path::new(preload).exists() {
+        skipped("no libjemalloc");
+        return;
+    }
+    let ran = Run::new(&stage, &[program, stage.library()]).variable("LD_PRELOAD", preload).finish();
+    assert!(ran.stdout.starts_with("-2 libjemalloc.so.2 brings its own malloc"), "{ran:#?}");
+}
+
 #[test]
 fn program_with_a_sanitizer_is_refused() {
     let stage = Stage::new();

@@ -153,6 +153,8 @@ fn find_one(slot: &AtomicPtr<c_void>, name: &CStr) {
     // The first in the search order is the one that the program would use without this library. A preloaded library is
     // usually the first itself. A stub calls through a slot that may be patched, which would lead back here.
     let mut found = symbol(name);
+    let behind = if object::is_stub(found) { object::behind_stub(name) } else { None };
+    found = behind.unwrap_or(found);
     if found.is_null() || object::is_own(found) || object::is_stub(found) {
         // SAFETY: the name is a C string.
         found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };

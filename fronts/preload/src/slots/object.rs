@@ -89,6 +89,28 @@ pub(crate) fn is_stub(address: *const c_void) -> bool {
     found != 0 && unsafe { symbol.as_ref() }.is_some_and(|symbol| symbol.st_shndx == SHN_UNDEF)
 }
 
+/// Returns the function of another object to which the main program's stub for `name` jumps; `None` if the dynamic
+/// linker has not bound it yet.
+pub(crate) fn behind_stub(name: &CStr) -> Option<*mut c_void> {
+    main_program(|program| {
+        let mut found = None;
+        program.each_slot(|slot| {
+            if slot.name == name.to_bytes() {
+                let cell = core::ptr::with_exposed_provenance::<*mut c_void>(slot.address);
+                // SAFETY: a relocation of a loaded object names a word of its data, aligned and readable.
+                let bound = unsafe { cell.read() };
+                if !program.holds(bound.addr()) {
+                    found = Some(bound);
+                }
+            }
+        });
+        found
+    })
+    .flatten()
+    // Outside the enumeration, since the question takes another lock of the dynamic linker.
+    .filter(|bound| base_of(*bound).is_some())
+}
+
 /// Returns whether an address lies in the C library.
 pub(crate) fn is_c_library(address: *const c_void) -> bool {
     file_of(address).is_some_and(|file| file.starts_with("libc.so"))
