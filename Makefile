@@ -3,7 +3,7 @@
 
 R_PACKAGES    = r-base-core r-cran-matrix libopenblas0-pthread
 PEERS         = libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
-TEST_PACKAGES = $(R_PACKAGES) $(PEERS) r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl openmpi-bin libopenmpi-dev mpich libmpich-dev hwloc-nox euslisp euslisp-dev libgc-dev sbcl pkg-config cmake
+TEST_PACKAGES = $(R_PACKAGES) $(PEERS) r-cran-data.table python3 python3-numpy python3-venv sqlite3 gfortran g++ binutils redis-tools openssl openmpi-bin libopenmpi-dev mpich libmpich-dev hwloc-nox euslisp euslisp-dev libgc-dev sbcl pkg-config cmake
 EMULATORS     = qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so

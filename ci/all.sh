@@ -4,7 +4,7 @@
 # says how long each took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-checks=(style test deny r loom documents)
+checks=(style test deny python r loom documents)
 [ "${1:-}" = quick ] || checks+=(isa hwloc miri san lisp fuzz foreign containers)
 failed=() times=() beside=
 log=$(mktemp)
