@@ -24,7 +24,7 @@ cargo zigbuild "${build[@]}" --release \
     -p largesse-cli -p largesse-lisp-command -p largesse-bench -p largesse-generate
 cargo zigbuild "${build[@]}" --profile preload -p largesse-pin
 # The last version script counts: this one in place of rustc's list of names.
-cargo zigbuild rustc "${build[@]}" --profile preload -p largesse-preload -- \
+cargo-zigbuild rustc "${build[@]}" --profile preload -p largesse-preload -- \
     -C "link-arg=-Wl,--version-script=$PWD/fronts/preload/liblargesse.map"
 regions/mpi/plugin/build.sh "$target/$triple/preload"
 

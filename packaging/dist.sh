@@ -12,6 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 PROGRAMS=$built/programs LIBRARIES=$built/libraries GENERATED=$built/generated packaging/tree.sh "$work/tree"
 install -m 644 -t "$work/tree/share/doc/largesse" "$built"/bom/*
+packaging/check.sh "$work/tree"
 version=$("$work/tree/bin/largesse" --version | awk '{print $2}')
 
 packaging/deb.sh "$work/tree" "$dist"

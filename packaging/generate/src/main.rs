@@ -69,3 +69,32 @@ fn page(folder: &Path, command: &Command, name: &str) -> io::Result<()> {
     }
     writeln!(file, ".SH SEE ALSO\n\\fBlargesse\\fR(1)")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page() {
+        let share = std::env::temp_dir().join(format!("largesse-generate-{}", std::process::id()));
+        write(&share).unwrap();
+        let read = |name: &str| fs::read_to_string(share.join(name)).unwrap();
+        let main = read("man/man1/largesse.1");
+        for verb in command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let name = verb.get_name();
+            assert!(main.contains(&format!("largesse\\-{name}(1)")), "{name} is not in {main}");
+            let page = read(&format!("man/man1/largesse-{name}.1"));
+            for option in verb.get_opts().filter(|option| !option.is_hide_set()) {
+                let long = option.get_long().unwrap().replace('-', "\\-");
+                assert!(page.contains(&long), "{long} is not in {page}");
+            }
+        }
+        for (_, folder, file) in SHELLS {
+            let completion = read(&format!("{folder}/{file}"));
+            for word in ["fault-engine", "gc-threads", "page-sizes"] {
+                assert!(completion.contains(word), "{word} is not in {file}");
+            }
+        }
+        fs::remove_dir_all(&share).unwrap();
+    }
+}
