@@ -36,8 +36,18 @@ for plugin in "$target/$triple"/preload/liblargesse-*.so; do
 done
 "$target/$triple/release/largesse-generate" "$folder/generated"
 
-# One bill for each program and library; it lists the crates that are linked into it, with version, licence and hash.
-for crate in fronts/cli fronts/lisp/command benches/engine fronts/preload fronts/pin; do
-    cargo cyclonedx -q --manifest-path "$crate/Cargo.toml" --format json --target "$triple" \
-        --override-filename largesse-bom
-done
+# A bill of materials for each program and library, as they link different crates: CycloneDX, with versions, licences
+# and hashes. The tool writes one beside each Cargo.toml.
+bills() { find . -name largesse-bom.json -not -path './target/*' "$@"; }
+trap 'bills -delete' EXIT
+cargo cyclonedx -q --format json --spec-version 1.5 --no-build-deps --target "$triple" --override-filename largesse-bom
+install -d "$folder/bom"
+while read -r name crate; do
+    sed "s,file://$PWD,file:///largesse,g" "$crate/largesse-bom.json" > "$folder/bom/$name.cdx.json"
+done << 'END'
+largesse fronts/cli
+largesse-lisp fronts/lisp/command
+largesse-bench benches/engine
+liblargesse fronts/preload
+liblargesse_pin fronts/pin
+END
