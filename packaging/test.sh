@@ -132,7 +132,7 @@ format_mpi() {
 format_r() {
     local script='library(largesse); ISM(TRUE); x <- numeric(1e6) + 1; y <- x + 1; stopifnot(NROW(ISM.list()) >= 1)'
     local far='library(largesse); far_memory("64M"); ISM(TRUE); b <- lapply(1:20, function(i) numeric(1e6) + i)
-        stopifnot(sum(sapply(b, sum)) == 210e6, ISM.status()$far$evictions > 0)'
+        stopifnot(sum(sapply(b, sum)) == 210e6, ISM.status()$far[["evictions"]] > 0)'
     local library='$HOME/R'
     try install root "$deb_install"
     try install "$1" "mkdir -p $library; R CMD INSTALL -l $library /dist/largesse_*.tar.gz"
