@@ -56,10 +56,11 @@ test-numa: cargo
 	@$(MAKE) --no-print-directory library command
 	ci/numa.sh
 
-# Miri, sanitizers, fuzzing (nightly), and test suites of other projects: an hour and more.
+# The files that a fault passes, Miri, sanitizers, fuzzing (nightly), and test suites of other projects: an hour and more.
 check-deep: cargo
-	@ci/need.sh gcc $(TEST_PACKAGES) $(EMULATORS)
+	@ci/need.sh gcc gdb $(TEST_PACKAGES) $(EMULATORS)
 	@$(MAKE) --no-print-directory all
+	ci/fault-path.sh
 	ci/isa.sh
 	ci/hwloc.sh
 	ci/miri.sh

@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 checks=(style test deny python r loom documents)
-[ "${1:-}" = quick ] || checks+=(isa hwloc miri san lisp fuzz foreign containers)
+[ "${1:-}" = quick ] || checks+=(fault-path isa hwloc miri san lisp fuzz foreign containers)
 failed=() times=() beside=
 log=$(mktemp)
 trap '[ -z "$beside" ] || kill "$beside" 2> /dev/null; rm -f "$log"' EXIT

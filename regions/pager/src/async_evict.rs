@@ -237,15 +237,6 @@ impl AsyncEvictor {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Wakes the evicting thread if there is little free room.
-    pub(crate) fn notify_if_low(&self) {
-        let inner = self.lock();
-        if inner.wanted_evictions(Instant::now()) > 0 || inner.has_untouched_to_check() {
-            drop(inner);
-            self.reclaim_needed.notify_all();
-        }
-    }
-
     /// Notes that leaving pages of these runs are not resident any more, at a cost of `ns` nanoseconds for `units` units.
     fn finish_leaving(&self, gone: &[Range<PageNumber>], units: usize, ns: u64, writes: WriteCosts) {
         if gone.is_empty() {

@@ -322,3 +322,14 @@ impl AsyncFiller {
         Ok(())
     }
 }
+
+impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Wakes the evicting thread if there is little free room.
+    fn notify_if_low(&self) {
+        let inner = self.lock();
+        if inner.wanted_evictions(Instant::now()) > 0 || inner.has_untouched_to_check() {
+            drop(inner);
+            self.reclaim_needed.notify_all();
+        }
+    }
+}

@@ -1,16 +1,68 @@
-//! Paging in, after the transfer: the pages become resident, and the policies learn what their fill cost.
+//! Paging in, after the transfer: the bytes are checked and put in place, the pages become resident, and the policies
+//! learn what their fill cost.
 
-use crate::incoming::{FillPlan, Incoming};
-use crate::page::{PageState, number};
+use crate::incoming::{FillPlan, Incoming, PagePlan};
+use crate::page::{PageState, checksum, number, runs};
 use crate::pager::Pager;
 use crate::state::PagerState;
-use crate::{Count, Kernel};
+use crate::{Count, FillOrder, Kernel, PagerError};
+use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::replacement::PageRun;
 use largesse_policy::transfer::{TransferUnits, first_unit};
 use largesse_store::PageStore;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Compares pages that were read from the store with the checksums of what was written. A difference ends the
+    /// program.
+    pub(crate) fn check(
+        &self,
+        range: &Range<PageNumber>,
+        plan: &[PagePlan],
+        bytes: &[u8],
+    ) -> Result<(), PagerError> {
+        self.count(range.start, Count::Fills, range.len() as u64);
+        self.count(range.start, Count::BytesIn, bytes.len() as u64);
+        for ((number, plan), bytes) in range.clone().zip(plan).zip(bytes.chunks_exact(self.kernel.page())) {
+            let read = checksum(bytes);
+            if read != plan.sum {
+                return Err(PagerError::Damaged { page: number, sent: plan.sum, read });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills pages with `bytes`, as `plan` says.
+    pub(crate) fn fill_from(
+        &self,
+        order: &FillOrder,
+        plan: &[PagePlan],
+        bytes: &[u8],
+    ) -> Result<(), PagerError> {
+        let (range, page) = (order.range(), self.kernel.page());
+        let put = |part: &Range<PageNumber>| {
+            for (part, dirty) in runs(part.clone(), |number| Some(plan[number - range.start].dirty)) {
+                let at = (part.start - range.start) * page;
+                self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
+            }
+            Ok(())
+        };
+        Ok(order.each(put, |woken| self.kernel.wake(woken))?)
+    }
+
+    /// Fills new pages with zeros. A write to one new page is followed by writes to its neighbours, so that `dirty`
+    /// pages may all be written to, without a second fault for each.
+    pub(crate) fn fill_zero(&self, order: &FillOrder, dirty: bool, zeros: &[u8]) -> Result<(), PagerError> {
+        let put = |part: &Range<PageNumber>| {
+            let len = part.len() * self.kernel.page();
+            self.kernel.fill(part.start, &zeros[..len], !dirty)
+        };
+        order.each(put, |woken| self.kernel.wake(woken))?;
+        let range = order.range();
+        self.count(range.start, Count::ZeroFills, range.len() as u64);
+        Ok(())
+    }
+
     /// Makes pages resident whose transfer has ended, and for which the program waited `ns` nanoseconds. Returns
     /// whether threads wait for them that must be woken.
     pub(crate) fn commit(&self, incoming: Incoming, ns: u64) -> bool {

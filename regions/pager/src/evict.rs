@@ -7,8 +7,7 @@
 //! ```
 //! `async_evict.rs` does the same with several writes in flight.
 
-use crate::page::{PageState, checksum, is_zero, runs};
-use crate::page_table::Contents;
+use crate::page::{PageState, runs};
 use crate::pager::{Pager, nanoseconds};
 use crate::state::{PagerState, StateGuard};
 use crate::victims::{TRIES, Victims};
@@ -110,31 +109,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         victims.runs.iter().for_each(|(range, _)| self.wake_waiting(inner, range.clone()));
     }
 
-    /// Wakes the threads that touched these pages while they were in flight.
-    pub(crate) fn wake_waiting(&self, inner: &mut PagerState, pages: Range<PageNumber>) {
-        for number in pages {
-            if inner.pages.take_waiting(number) {
-                self.kernel.wake(number..number + 1);
-            }
-        }
-    }
-
-    /// Makes `Leaving` pages missing, and counts them.
-    pub(crate) fn finish_eviction(&self, inner: &mut PagerState, gone: &[Range<PageNumber>]) {
-        let clock = inner.queue.clock();
-        let size = self.kernel.page() as u64;
-        for range in gone {
-            let stored = inner.pages.end_evict(range.clone(), clock) as u64;
-            for (range, access) in runs(range.clone(), |page| Some(inner.pages[page].access)) {
-                inner.units.evicted(&range, access);
-            }
-            let gone = range.len() as u64;
-            self.uncount(range.start, Count::ResidentBytes, gone * size);
-            self.count(range.start, Count::StoredBytes, stored * size);
-            self.count(range.start, Count::Evictions, gone);
-        }
-    }
-
     /// Takes `Leaving` pages from the program, and writes the changed ones to the store. Pages stay if a device may be
     /// writing to them, or if the store has no room for them.
     pub(crate) fn write_back(
@@ -184,22 +158,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         self.lock().pages.note_contents(range.start, &contents);
         Ok(())
-    }
-
-    /// Compares pages that were taken from the program, from `first` on, with their checksums in the store.
-    pub(crate) fn contents_of(&self, first: PageNumber, bytes: &[u8]) -> Vec<Contents> {
-        let size = self.kernel.page();
-        let range = first..first + bytes.len() / size;
-        let before: Vec<_> = {
-            let inner = self.lock();
-            let stored = inner.pages[range].iter();
-            stored.map(|page| (page.unwanted, page.stored.then_some(page.sum))).collect()
-        };
-        let page = |(bytes, &(unwanted, stored)): (&[u8], &(bool, Option<u64>))| {
-            let sum = (!unwanted && !is_zero(bytes)).then(|| checksum(bytes));
-            Contents { sum, changed: sum.is_some() && sum != stored }
-        };
-        bytes.chunks_exact(size).zip(&before).map(page).collect()
     }
 
     /// Evicts one run of pages if there is little free room. For the thread that serves faults, while no fault waits.

@@ -1,11 +1,12 @@
-//! A mutex with a rank: debug builds check that each thread takes locks in the order of their ranks. The table is in
-//! `lib.rs`.
+//! A mutex with a rank, and its condition variable. Debug builds check that each thread takes locks in the order of
+//! their ranks. The table is in `lib.rs`.
 //!
 //! A lock of the same or a lower rank than one that the thread holds could wait for a thread that waits for this one.
 //! Debug builds panic at such a call, whether or not another thread is in the way. Release builds hold no rank and
 //! check nothing.
 
 use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -86,6 +87,48 @@ impl<T, const RANK: u8> Deref for RankedGuard<'_, T, RANK> {
 impl<T, const RANK: u8> DerefMut for RankedGuard<'_, T, RANK> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
+    }
+}
+
+/// A condition variable of one lock, which counts its waiting threads: notifying without any costs no system call.
+#[derive(Debug, Default)]
+pub(crate) struct CountingCondvar {
+    condvar: Condvar,
+    /// Number of waiting threads. It changes under the lock: a thread that notifies after a change under the lock sees
+    /// every thread that waits without having seen that change.
+    waiting: AtomicUsize,
+}
+
+impl CountingCondvar {
+    /// Releases the lock, waits until notified, and takes it again.
+    pub(crate) fn wait<'a, T, const RANK: u8>(
+        &self,
+        guard: RankedGuard<'a, T, RANK>,
+    ) -> RankedGuard<'a, T, RANK> {
+        self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
+        let guard = guard.wait(&self.condvar);
+        self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
+        guard
+    }
+
+    /// As [`wait`](CountingCondvar::wait), for at most the given number of milliseconds.
+    pub(crate) fn wait_at_most<'a, T, const RANK: u8>(
+        &self,
+        guard: RankedGuard<'a, T, RANK>,
+        milliseconds: u64,
+    ) -> RankedGuard<'a, T, RANK> {
+        self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
+        let guard = guard.wait_at_most(&self.condvar, Duration::from_millis(milliseconds));
+        self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
+        guard
+    }
+
+    /// Wakes all waiting threads. The caller has made its change under the lock.
+    pub(crate) fn notify_all(&self) {
+        // Relaxed: the lock orders it
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.condvar.notify_all();
+        }
     }
 }
 
@@ -176,5 +219,32 @@ mod tests {
         assert!(message.contains("rank 4 is taken while one of rank Some(6) is held"), "{message}");
         // The panic gave its locks back.
         drop(RankedMutex::<_, MAPPINGS>::new(()).lock());
+    }
+
+    #[test]
+    fn every_waiting_thread_is_notified() {
+        let (condvar, turn) = (CountingCondvar::default(), RankedMutex::<_, STATE>::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (condvar, turn) = (&condvar, &turn);
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let mut now = turn.lock();
+                        while *now % 4 != thread {
+                            now = if round % 2 == 0 {
+                                condvar.wait(now)
+                            } else {
+                                condvar.wait_at_most(now, 60_000)
+                            };
+                        }
+                        *now += 1;
+                        drop(now);
+                        condvar.notify_all();
+                    }
+                });
+            }
+        });
+        assert_eq!(*turn.lock(), 4 * 500);
+        assert_eq!(condvar.waiting.into_inner(), 0);
     }
 }

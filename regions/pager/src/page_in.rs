@@ -8,7 +8,7 @@
 
 use crate::buffer::Buffer;
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming, PagePlan};
-use crate::page::{PageState, Touch, checksum, runs};
+use crate::page::{PageState, Touch};
 use crate::pager::{Pager, WAKE_NS, nanoseconds};
 use crate::state::{LARGE_UNIT, StateGuard};
 use crate::{Count, FillOrder, Kernel, PagerError};
@@ -185,19 +185,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Fills new pages with zeros. A write to one new page is followed by writes to its neighbours, so that `dirty`
-    /// pages may all be written to, without a second fault for each.
-    pub(crate) fn fill_zero(&self, order: &FillOrder, dirty: bool, zeros: &[u8]) -> Result<(), PagerError> {
-        let put = |part: &Range<PageNumber>| {
-            let len = part.len() * self.kernel.page();
-            self.kernel.fill(part.start, &zeros[..len], !dirty)
-        };
-        order.each(put, |woken| self.kernel.wake(woken))?;
-        let range = order.range();
-        self.count(range.start, Count::ZeroFills, range.len() as u64);
-        Ok(())
-    }
-
     /// Reads pages from the store, and fills them as `plan` says.
     fn fill(&self, order: &FillOrder, plan: &[PagePlan], buffer: &mut Buffer) -> Result<(), PagerError> {
         let (range, page) = (&order.range(), self.kernel.page());
@@ -209,46 +196,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.fill_from(order, plan, bytes)
     }
 
-    /// Fills pages with `bytes`, as `plan` says.
-    pub(crate) fn fill_from(
-        &self,
-        order: &FillOrder,
-        plan: &[PagePlan],
-        bytes: &[u8],
-    ) -> Result<(), PagerError> {
-        let (range, page) = (order.range(), self.kernel.page());
-        let put = |part: &Range<PageNumber>| {
-            for (part, dirty) in runs(part.clone(), |number| Some(plan[number - range.start].dirty)) {
-                let at = (part.start - range.start) * page;
-                self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
-            }
-            Ok(())
-        };
-        Ok(order.each(put, |woken| self.kernel.wake(woken))?)
-    }
-
     /// Reads pages from the store.
     fn fetch(&self, range: &Range<PageNumber>, plan: &[PagePlan], room: &mut [u8]) -> Result<(), PagerError> {
         self.store.read((range.start * self.kernel.page()) as u64, room)?;
         self.check(range, plan, room)
-    }
-
-    /// Compares pages that were read from the store with the checksums of what was written. A difference ends the
-    /// program.
-    pub(crate) fn check(
-        &self,
-        range: &Range<PageNumber>,
-        plan: &[PagePlan],
-        bytes: &[u8],
-    ) -> Result<(), PagerError> {
-        self.count(range.start, Count::Fills, range.len() as u64);
-        self.count(range.start, Count::BytesIn, bytes.len() as u64);
-        for ((number, plan), bytes) in range.clone().zip(plan).zip(bytes.chunks_exact(self.kernel.page())) {
-            let read = checksum(bytes);
-            if read != plan.sum {
-                return Err(PagerError::Damaged { page: number, sent: plan.sum, read });
-            }
-        }
-        Ok(())
     }
 }

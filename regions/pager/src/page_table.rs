@@ -15,12 +15,6 @@
 //! wait until that thread ends the transition. Debug builds check that each transition begins in a state that permits
 //! it.
 
-mod contents;
-mod evict;
-mod fill;
-
-pub(crate) use contents::Contents;
-
 use crate::page::PageState;
 use core::ops::{Index, Range};
 use core::slice::SliceIndex;
@@ -70,6 +64,15 @@ impl PageEntry {
     }
 }
 
+/// The contents of a page that was taken from the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contents {
+    /// Their checksum; `None` if they need not be stored, because they are zero or the program has given them up.
+    pub(crate) sum: Option<u64>,
+    /// Whether they must be written to the store.
+    pub(crate) changed: bool,
+}
+
 /// The entries of all pages of far memory.
 #[derive(Debug)]
 pub(crate) struct PageTable {
@@ -113,6 +116,144 @@ impl PageTable {
     /// the first time in this core.
     pub(crate) fn swap_in_during(&mut self, page: PageNumber, core: u16) -> bool {
         core::mem::replace(&mut self.entries[page].core, core) != core
+    }
+}
+
+/// Transitions of pages that become resident, and of resident ones that become writable.
+impl PageTable {
+    /// Makes missing pages `Filling`: from now on they take local memory, and threads that touch them wait.
+    pub(crate) fn begin_fill(&mut self, pages: Range<PageNumber>, access: Access, prefetched: bool) {
+        self.resident += pages.len();
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            debug_assert!(page.state.is_missing(), "page {number} is filled: {page:?}");
+            (page.state, page.prefetched, page.access) = (PageState::Filling, prefetched, access);
+        }
+    }
+
+    /// Makes a `Filling` page `Dirty`, if the program may write to it at once, or `Clean`. Returns whether a thread
+    /// waits for it and must be woken.
+    pub(crate) fn end_fill(&mut self, number: PageNumber, dirty: bool) -> bool {
+        let page = &mut self.entries[number];
+        debug_assert_eq!(page.state, PageState::Filling, "page {number} was filled");
+        page.state = if dirty { PageState::Dirty } else { PageState::Clean };
+        self.take_waiting(number)
+    }
+
+    /// Makes `Clean` pages `Dirty`. The caller then lifts their write protection, before it releases the pager's lock.
+    pub(crate) fn allow_writes(&mut self, pages: Range<PageNumber>) {
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            debug_assert_eq!(page.state, PageState::Clean, "page {number} becomes writable");
+            page.state = PageState::Dirty;
+        }
+    }
+
+    /// Makes a `Zero` page `Dirty` that the program used before it became far memory.
+    pub(crate) fn adopt(&mut self, number: PageNumber) {
+        let page = &mut self.entries[number];
+        debug_assert_eq!(page.state, PageState::Zero, "page {number} is adopted");
+        page.state = PageState::Dirty;
+        self.resident += 1;
+    }
+}
+
+/// Transitions of pages that leave local memory.
+impl PageTable {
+    /// Makes resident pages `Leaving`, which `part` of the replacement queue named. Threads that touch them wait.
+    pub(crate) fn begin_evict(&mut self, pages: Range<PageNumber>, part: Protection) {
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            let resident = matches!(page.state, PageState::Clean | PageState::Dirty);
+            debug_assert!(resident, "page {number} is evicted: {page:?}");
+            page.state = PageState::Leaving;
+            page.from_protected = part == Protection::Protected;
+        }
+    }
+
+    /// Makes `Leaving` pages `SwappedOut` if the store holds their contents, otherwise `Zero`; `clock` is the eviction
+    /// clock. Returns the number of pages that the store holds.
+    pub(crate) fn end_evict(&mut self, pages: Range<PageNumber>, clock: u32) -> usize {
+        let mut stored = 0;
+        self.resident -= pages.len();
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            debug_assert_eq!(page.state, PageState::Leaving, "page {number} was evicted");
+            let holds = page.stored && !page.unwanted;
+            page.state = if holds { PageState::SwappedOut } else { PageState::Zero };
+            page.evicted_at = clock;
+            stored += usize::from(holds);
+        }
+        stored
+    }
+
+    /// Makes `Leaving` pages resident again, in the given `state`: they could not be evicted.
+    pub(crate) fn cancel_evict(&mut self, pages: Range<PageNumber>, state: PageState) {
+        debug_assert!(matches!(state, PageState::Clean | PageState::Dirty), "{state:?} after an eviction");
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            debug_assert_eq!(page.state, PageState::Leaving, "page {number} stays");
+            page.state = state;
+        }
+    }
+
+    /// Makes a page `Leaving` whose contents are dropped, and returns its state before. `Outside` pages stay as they
+    /// are.
+    pub(crate) fn begin_drop(&mut self, number: PageNumber) -> PageState {
+        let page = &mut self.entries[number];
+        let before = page.state;
+        debug_assert!(!before.in_flight(), "page {number} is dropped: {page:?}");
+        if before != PageState::Outside {
+            page.state = PageState::Leaving;
+            self.resident -= usize::from(before.is_resident());
+        }
+        before
+    }
+
+    /// Makes a page `Zero` or `Outside`, as `then` says, whose contents were dropped. `Outside` pages stay as they are.
+    pub(crate) fn end_drop(&mut self, number: PageNumber, then: PageState) {
+        let page = &mut self.entries[number];
+        let outside = page.state == PageState::Outside;
+        debug_assert!(outside || page.state == PageState::Leaving, "page {number} was dropped: {page:?}");
+        *page = PageEntry {
+            state: if outside { PageState::Outside } else { then },
+            waited_for: page.waited_for,
+            ..PageEntry::default()
+        };
+    }
+}
+
+/// The contents of pages as the table knows them: whether the store holds them, and whether the program still needs
+/// them.
+impl PageTable {
+    /// Notes that the store holds `contents` of consecutive pages from `first` on, or that zero pages need no store.
+    pub(crate) fn note_contents(&mut self, first: PageNumber, contents: &[Contents]) {
+        for (page, contents) in self.entries[first..first + contents.len()].iter_mut().zip(contents) {
+            page.changed = if contents.changed { 2 } else { page.changed.saturating_sub(1) };
+            page.stored = contents.sum.is_some();
+            page.sum = contents.sum.unwrap_or(0);
+        }
+    }
+
+    /// Notes that a residency of `Clean` pages ends without a change.
+    pub(crate) fn note_unchanged(&mut self, pages: Range<PageNumber>) {
+        self.entries[pages].iter_mut().for_each(|page| page.changed = page.changed.saturating_sub(1));
+    }
+
+    /// Notes that the store holds undefined contents of these pages, after a write that failed.
+    pub(crate) fn forget_stored(&mut self, pages: Range<PageNumber>) {
+        self.entries[pages].iter_mut().for_each(|page| page.stored = false);
+    }
+
+    /// Notes whether the program needs the contents of a page.
+    pub(crate) fn set_wanted(&mut self, number: PageNumber, wanted: bool) {
+        self.entries[number].unwanted = !wanted;
+    }
+
+    /// Makes an unwanted `SwappedOut` page `Zero`: its contents in the store are never read. Returns whether it was
+    /// one.
+    pub(crate) fn forget_unwanted(&mut self, number: PageNumber) -> bool {
+        let page = &mut self.entries[number];
+        let forget = page.unwanted && page.state == PageState::SwappedOut;
+        if forget {
+            *page = PageEntry { unwanted: true, ..PageEntry::default() };
+        }
+        forget
     }
 }
 

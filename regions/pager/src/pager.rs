@@ -13,8 +13,8 @@
 //! that, protected against writing, copied and forgotten (`staging.rs`). A touch in between is a fault, which finds the
 //! page `Leaving` and is repeated after the eviction. Pages to which a device writes stay resident.
 
+use crate::lock::CountingCondvar;
 use crate::lock::{RankedMutex, STATE};
-use crate::notify::CountingCondvar;
 use crate::page_table::PageTable;
 use crate::pins::Pins;
 use crate::state::{PagerState, StateGuard};

@@ -1,4 +1,4 @@
-//! Which pages are evicted next.
+//! Which pages are evicted next, what of them must be written, and the end of their eviction.
 //!
 //! The order is that of [`ReplacementQueue`](largesse_policy::replacement::ReplacementQueue): a segmented LRU (Karedla,
 //! Love and Wherry 1994) that is driven by refault distances, which `replacement.rs` of `largesse_policy` explains.
@@ -6,12 +6,16 @@
 //! They are *deferred*, which means that they are victims again after `RETRY_AFTER`; tried again at once, they would be
 //! in the way of those that can go.
 
-use crate::page::{PageState, number, runs};
+use crate::page::{PageState, checksum, is_zero, number, runs};
+use crate::page_table::Contents;
+use crate::pager::Pager;
 use crate::state::{PagerState, RETRY_AFTER};
+use crate::{Count, Kernel};
 use core::ops::Range;
 use largesse_policy::replacement::{PageRun, Protection};
 use largesse_policy::streams::Access;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
+use largesse_store::PageStore;
 use std::time::Instant;
 
 /// Number of runs of the replacement queue that are tried in vain before eviction gives up.
@@ -121,6 +125,49 @@ impl PagerState {
     fn retry_all_deferred(&mut self) {
         self.queue.retry_deferred(&(0..PageNumber::MAX), self.local);
         self.deferred_since = None;
+    }
+}
+
+impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Compares pages that were taken from the program, from `first` on, with their checksums in the store.
+    pub(crate) fn contents_of(&self, first: PageNumber, bytes: &[u8]) -> Vec<Contents> {
+        let size = self.kernel.page();
+        let range = first..first + bytes.len() / size;
+        let before: Vec<_> = {
+            let inner = self.lock();
+            let stored = inner.pages[range].iter();
+            stored.map(|page| (page.unwanted, page.stored.then_some(page.sum))).collect()
+        };
+        let page = |(bytes, &(unwanted, stored)): (&[u8], &(bool, Option<u64>))| {
+            let sum = (!unwanted && !is_zero(bytes)).then(|| checksum(bytes));
+            Contents { sum, changed: sum.is_some() && sum != stored }
+        };
+        bytes.chunks_exact(size).zip(&before).map(page).collect()
+    }
+
+    /// Makes `Leaving` pages missing, and counts them.
+    pub(crate) fn finish_eviction(&self, inner: &mut PagerState, gone: &[Range<PageNumber>]) {
+        let clock = inner.queue.clock();
+        let size = self.kernel.page() as u64;
+        for range in gone {
+            let stored = inner.pages.end_evict(range.clone(), clock) as u64;
+            for (range, access) in runs(range.clone(), |page| Some(inner.pages[page].access)) {
+                inner.units.evicted(&range, access);
+            }
+            let gone = range.len() as u64;
+            self.uncount(range.start, Count::ResidentBytes, gone * size);
+            self.count(range.start, Count::StoredBytes, stored * size);
+            self.count(range.start, Count::Evictions, gone);
+        }
+    }
+
+    /// Wakes the threads that touched these pages while they were in flight.
+    pub(crate) fn wake_waiting(&self, inner: &mut PagerState, pages: Range<PageNumber>) {
+        for number in pages {
+            if inner.pages.take_waiting(number) {
+                self.kernel.wake(number..number + 1);
+            }
+        }
     }
 }
 
