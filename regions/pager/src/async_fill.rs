@@ -132,6 +132,7 @@ impl AsyncFiller {
                 }
             }
         };
+        self.prefetch_queue.remove_first(&incoming.plan.range);
         pager.notify_if_low();
         if incoming.plan.from == PageState::Zero {
             self.fill_zero(pager, incoming, began)
@@ -166,8 +167,7 @@ impl AsyncFiller {
         let bounds = pager.bounds.around(touch.page);
         let (access, hits) = inner.observe_fault(touch, &bounds, &mut self.prefetch_queue);
         pager.count(touch.page, Count::PrefetchHits, hits as u64);
-        let upto =
-            if new { inner.coalesce(touch.page, access, NEW_PAGES, &mut self.prefetch_queue) } else { 0 };
+        let upto = if new { inner.coalesce(touch.page, access, NEW_PAGES, &self.prefetch_queue) } else { 0 };
         (access, upto)
     }
 
@@ -217,35 +217,35 @@ impl AsyncFiller {
     pub fn prefetch<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
         let mut any = false;
         while self.reads.free() > FAULT_SLOTS
-            && let Some((page, access)) = self.prefetch_queue.pop()
+            && let Some((page, access)) = self.prefetch_queue.first()
         {
             let mut inner = pager.lock();
             if inner.pages[page].state != PageState::SwappedOut {
-                continue; // it was filled, or there is nothing to read
+                self.prefetch_queue.pop(); // it was filled, or there is nothing to read
+                continue;
             }
             // Memory of reads remains for a fault.
             let most = inner.unit_at(page, access).max(PREFETCH_PAGES);
             if self.prefetching > 0 && self.prefetching + most > MOST_PREFETCHING {
-                self.prefetch_queue.put_back(page, access);
                 break;
             }
             // Units that do not fit stay in the queue.
             let room = inner.local.saturating_sub(inner.pages.resident()).min(PREFETCH_PAGES);
-            let upto = inner.coalesce(page, access, room, &mut self.prefetch_queue);
+            let upto = inner.coalesce(page, access, room, &self.prefetch_queue);
             let touch = Touch { page, write: false };
             let (reason, frames) = (FillReason::Prefetch, FrameSource::Allocated);
             let request = FillRequest { touch, access, upto, reason, frames };
             let now = Instant::now();
             match pager.admit(&mut inner, &request, now)? {
-                Admission::Resident | Admission::InFlight => {}
+                Admission::Resident | Admission::InFlight => _ = self.prefetch_queue.pop(),
                 Admission::Begun(incoming) => {
                     drop(inner);
+                    self.prefetch_queue.remove_first(&incoming.plan.range);
                     any = true;
                     self.start(pager, incoming, None)?;
                 }
                 Admission::NoRoom(pages) => {
                     // Asked again when there is room: a fault would have to wait for it, too.
-                    self.prefetch_queue.put_back(page, access);
                     if !core::mem::replace(&mut self.short_of_room, true) {
                         inner.found_no_room(pages, now);
                     }

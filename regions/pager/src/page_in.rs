@@ -44,7 +44,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.count(touch.page, Count::PrefetchHits, hits as u64);
             let small = inner.unit_at(touch.page, access) < LARGE_UNIT;
             if small || buffer.on_cpu {
-                upto = inner.coalesce(touch.page, access, MAX_TRANSFER, &mut buffer.prefetch_queue);
+                upto = inner.coalesce(touch.page, access, MAX_TRANSFER, &buffer.prefetch_queue);
+                buffer.prefetch_queue.remove_first(&(touch.page..upto));
                 drop(inner);
                 while let Some((page, access)) = buffer.prefetch_queue.pop() {
                     self.prefetch(page, access, buffer)?;
@@ -75,7 +76,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if inner.pages[page].state != PageState::SwappedOut {
             return Ok(()); // it was filled, or there is nothing to read
         }
-        let upto = inner.coalesce(page, access, MAX_TRANSFER, &mut buffer.prefetch_queue);
+        let upto = inner.coalesce(page, access, MAX_TRANSFER, &buffer.prefetch_queue);
+        buffer.prefetch_queue.remove_first(&(page..upto));
         self.page_in_predicted(inner, (page, access), upto, buffer)
     }
 

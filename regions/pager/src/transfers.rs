@@ -74,14 +74,14 @@ impl PagerState {
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Takes from `prefetch_queue` the pages whose transfer units follow that of `page` in the same state, so that one
-    /// transfer of at most `most` pages fills all of them. Returns the end of the last unit.
+    /// Finds in `prefetch_queue` the first pages whose transfer units follow that of `page` in the same state, so that
+    /// one transfer of at most `most` pages can fill all of them. Returns the end of the last unit.
     pub(crate) fn coalesce(
         &self,
         page: PageNumber,
         access: Access,
         most: usize,
-        prefetch_queue: &mut PrefetchQueue,
+        prefetch_queue: &PrefetchQueue,
     ) -> PageNumber {
         let state = self.pages[page].state;
         // A gap is none that a unit in force would fill: leader blocks have smaller units here and there, and larger

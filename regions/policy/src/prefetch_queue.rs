@@ -44,9 +44,10 @@ impl PrefetchQueue {
         self.0.push_back((page, access));
     }
 
-    /// Puts a page back that was removed from the front.
-    pub fn put_back(&mut self, page: PageNumber, access: Access) {
-        self.0.push_front((page, access));
+    /// Returns the page that is expected to be used first.
+    #[must_use]
+    pub fn first(&self) -> Option<(PageNumber, Access)> {
+        self.0.front().copied()
     }
 
     /// Removes and returns the page that is expected to be used first.
@@ -54,14 +55,22 @@ impl PrefetchQueue {
         self.0.pop_front()
     }
 
-    /// Extends the transfer of `page` to a coalesced run: removes the pages whose transfer units follow in memory, so
-    /// that one transfer can fill all of them. Returns the end of the last unit.
+    /// Removes the first pages that lie in `pages`, because they are filled.
+    pub fn remove_first(&mut self, pages: &Range<PageNumber>) {
+        while self.0.front().is_some_and(|(page, _)| pages.contains(page)) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Extends the transfer of `page` to a coalesced run: finds the first pages whose transfer units follow in memory,
+    /// so that one transfer can fill all of them. Returns the end of the last unit. The pages stay in the queue until
+    /// they are [removed](PrefetchQueue::remove_first), since the transfer may find no room for all of them.
     ///
     /// `unit_of` returns the transfer unit of a page. The run may contain gaps of fewer than `gap` pages between units.
     /// It ends before the first unit for which `are_alike` is false, because a transfer only moves pages in the same
     /// state, and has at most `most` pages after `page`.
     pub fn coalesce(
-        &mut self,
+        &self,
         page: PageNumber,
         access: Access,
         gap: usize,
@@ -72,14 +81,14 @@ impl PrefetchQueue {
         // All pages from `page` to `alike` are in the same state. Later pages of the unit of `page` may be in another
         // one.
         let (mut end, mut alike) = (unit_of(page, access).end, page);
-        while let Some(next) = self.0.front().map(|&(next, access)| unit_of(next, access))
-            && next.start < end + gap
-            && (page + 1..=page + most.min(MAX_PREFETCH)).contains(&next.end)
-            && alike <= next.end
-            && are_alike(alike..next.end)
-        {
+        for next in self.0.iter().map(|&(next, access)| unit_of(next, access)) {
+            let follows = next.start < end + gap
+                && (page + 1..=page + most.min(MAX_PREFETCH)).contains(&next.end)
+                && alike <= next.end;
+            if !(follows && are_alike(alike..next.end)) {
+                break;
+            }
             (end, alike) = (end.max(next.end), alike.max(next.end));
-            self.0.pop_front();
         }
         end
     }
@@ -94,8 +103,9 @@ mod tests {
         let mut queue = PrefetchQueue::new();
         pages.iter().for_each(|&page| queue.push(page, Access::Dense));
         let unit_of = |page: usize, _| page / 4 * 4..page / 4 * 4 + 4;
-        let end =
-            queue.coalesce(pages[0] - 4, Access::Dense, gap, MAX_PREFETCH, unit_of, |pages| pages.end <= 100);
+        let first = pages[0] - 4;
+        let end = queue.coalesce(first, Access::Dense, gap, MAX_PREFETCH, unit_of, |pages| pages.end <= 100);
+        queue.remove_first(&(first..end));
         (end, queue.pop().map(|(page, _)| page))
     }
 
@@ -103,6 +113,22 @@ mod tests {
     fn run_ends_at_a_gap() {
         assert_eq!(coalesced(&[8, 12, 20], 4), (16, Some(20)));
         assert_eq!(coalesced(&[8, 12, 20], 5), (24, None));
+    }
+
+    #[test]
+    fn run_without_room_stays_in_the_queue() {
+        let mut queue = PrefetchQueue::new();
+        [4, 8, 12, 100, 8].into_iter().for_each(|page| queue.push(page, Access::Dense));
+        let unit_of = |page: usize, _| page..page + 4;
+        let run =
+            |queue: &PrefetchQueue| queue.coalesce(4, Access::Dense, 4, MAX_PREFETCH, unit_of, |_| true);
+        assert_eq!((run(&queue), queue.first()), (16, Some((4, Access::Dense))));
+        assert_eq!(run(&queue), 16, "the same run is found again");
+        queue.remove_first(&(4..8)); // there was room for one unit
+        assert_eq!(queue.first(), Some((8, Access::Dense)));
+        queue.remove_first(&(8..16));
+        let rest: Vec<_> = core::iter::from_fn(|| queue.pop()).map(|(page, _)| page).collect();
+        assert_eq!(rest, [100, 8], "only the first pages of the queue are removed");
     }
 
     #[test]
@@ -120,6 +146,6 @@ mod tests {
             queue.coalesce(996, Access::Dense, 4, MAX_PREFETCH, unit_of, |_| true),
             996 + MAX_PREFETCH
         );
-        assert_eq!(coalesced(&[8, 4], 4), (12, Some(4)));
+        assert_eq!(coalesced(&[12, 4], 4), (16, Some(4)));
     }
 }
