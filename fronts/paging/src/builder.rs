@@ -6,8 +6,8 @@ use crate::store::{self, AnyStore, StoreInfo};
 use largesse_pager::{FarMemory, FarRange, Fatal, Linux, Local, Pager, Segments};
 use largesse_pages::fault::{OPEN_METHODS, OpenMethod, Userfault};
 use largesse_pages::{Reserved, SPAN, base_page};
-use largesse_policy::PageNumber;
 use largesse_policy::transfer::TransferSize;
+use largesse_policy::{PageNumber, Policies};
 use largesse_settings::{Amount, FaultEngine};
 use largesse_store::Broker;
 use std::sync::Arc;
@@ -90,7 +90,8 @@ impl FarBuilder {
             Amount::Percent(percent) => Local::Percent(percent),
         };
         let size = TransferSize::from_bytes(config.page_size, base_page());
-        let pager = FarPager::new(kernel, store, bounds, local.first_pages(), size, config.prefetch);
+        let policies = Policies::new(size, config.prefetch);
+        let pager = FarPager::new(kernel, store, bounds, local.first_pages(), policies);
         let pager = Arc::new(pager.ok_or(Error::Tables)?);
         Ok(Unstarted { far: FarMemory::new(heap, mappings, pager, local, lost), store: info, lost })
     }

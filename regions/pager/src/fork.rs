@@ -64,7 +64,7 @@ impl<S: PageStore> Pager<Linux, S> {
     fn clean(&self, inner: &mut PagerState) -> Option<Vec<Range<PageNumber>>> {
         // Resident pages are in the replacement queue, or wait for their check: the page table may be very long.
         let mut queued: Vec<_> = inner.speculative.pages().collect();
-        inner.queue.retain(|run| {
+        inner.queue.retain(&mut |run| {
             queued.push(run.range());
             true
         });

@@ -25,11 +25,10 @@ use largesse_pages::Table;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::EvictionCost;
 use largesse_policy::reclaim_mode::ReclaimMode;
-use largesse_policy::replacement::{Refaults, ReplacementQueue};
+use largesse_policy::replacement::Refaults;
 use largesse_policy::stall_time::StallTime;
-use largesse_policy::streams::Streams;
-use largesse_policy::transfer::{ComputeCore, Iteration, TransferSize, TransferUnits};
-use largesse_policy::{FreeReserve, SpeculativePages, max_prefetch};
+use largesse_policy::transfer::{ComputeCore, Iteration, TransferUnits};
+use largesse_policy::{FreeReserve, Policies, SpeculativePages, max_prefetch};
 use largesse_store::{Mechanism, PageStore};
 use std::time::{Duration, Instant};
 
@@ -64,17 +63,17 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         store: S,
         bounds: crate::Segments,
         local: usize,
-        size: TransferSize,
-        prefetch: bool,
+        policies: Policies,
     ) -> Option<Pager<K, S>> {
+        let Policies { replacement, prefetch, size } = policies;
         let inner = PagerState {
             pages: PageTable::new(bounds.pages())?,
-            queue: ReplacementQueue::new(),
+            queue: replacement,
             pins: Pins::default(),
             local: local.max(LEAST_LOCAL),
             mapped: 0,
             units: TransferUnits::new(size),
-            streams: prefetch.then(Streams::new),
+            prefetch,
             mean_fill: 0.0,
             speculative: SpeculativePages::default(),
             reclaim_mode: ReclaimMode::default(),

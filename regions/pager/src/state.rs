@@ -9,8 +9,8 @@ use crate::pins::Pins;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::EvictionCost;
 use largesse_policy::reclaim_mode::ReclaimMode;
-use largesse_policy::replacement::{Protection, ReplacementQueue};
-use largesse_policy::streams::{Access, Streams};
+use largesse_policy::replacement::{Protection, Replacement};
+use largesse_policy::streams::{Access, Prefetch};
 use largesse_policy::transfer::TransferUnits;
 use largesse_policy::{FreeReserve, SpeculativePages};
 use std::time::{Duration, Instant};
@@ -35,15 +35,15 @@ pub(crate) type StateGuard<'a> = RankedGuard<'a, PagerState, STATE>;
 pub(crate) struct PagerState {
     pub(crate) pages: PageTable,
     /// Resident pages in the order of their eviction.
-    pub(crate) queue: ReplacementQueue,
+    pub(crate) queue: Box<dyn Replacement>,
     pub(crate) pins: Pins,
     /// Upper bound of resident pages.
     pub(crate) local: usize,
     /// Number of pages that the program may use, resident or not; 0 if it is unknown.
     pub(crate) mapped: usize,
     pub(crate) units: TransferUnits,
-    /// Sequential and strided streams of faults; `None` if nothing is prefetched.
-    pub(crate) streams: Option<Streams>,
+    /// Predicts from faults which pages are used next.
+    pub(crate) prefetch: Box<dyn Prefetch>,
     /// Mean size of the recent fills, in pages.
     pub(crate) mean_fill: f64,
     /// New pages that were filled along with others and are perhaps never used.
@@ -169,7 +169,7 @@ impl PagerState {
     pub(crate) fn tidy(&mut self) {
         if self.queue.runs() > 2 * self.pages.resident() + 1024 {
             let pages = &self.pages;
-            self.queue.retain(|run| run.range().any(|page| pages[page].state.is_resident()));
+            self.queue.retain(&mut |run| run.range().any(|page| pages[page].state.is_resident()));
         }
     }
 }

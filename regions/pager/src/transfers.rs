@@ -120,18 +120,16 @@ impl PagerState {
         let here = |page: PageNumber| self.pages[page].state.is_resident();
         let fault = FaultContext::new(page, units, bounds, here);
         let most = self.most_prefetched();
-        let (Some(streams), pages, units) = (&mut self.streams, &mut self.pages, &self.units) else {
-            return (Access::Dense, 0);
-        };
+        let (pages, units) = (&mut self.pages, &self.units);
         let (mut hits, sets_in_force) = (0, fault.units);
-        let passed = |passed: Range<PageNumber>, access: Access| {
+        let mut passed = |passed: Range<PageNumber>, access: Access| {
             let set = sets_in_force[access as usize];
             let first = (passed.start / set * set).max(bounds.start);
             for page in first..(first + set).max(passed.end).min(bounds.end) {
                 hits += usize::from(pages.take_prefetched(page));
             }
         };
-        let access = streams.on_fault(&fault, most, passed, |pages, access| {
+        let mut predicted = |pages: Range<PageNumber>, access: Access| {
             // A leader block of half the size has two units for each one in force.
             let mut page = pages.start;
             while page < pages.end.min(bounds.end) {
@@ -140,7 +138,8 @@ impl PagerState {
                 }
                 page = (page / units.at(page, access) + 1) * units.at(page, access);
             }
-        });
+        };
+        let access = self.prefetch.on_fault(&fault, most, &mut passed, &mut predicted);
         (access, hits)
     }
 }

@@ -7,6 +7,7 @@ use common::{
     pager_over, random_words, run, run_to_trouble, write_twice,
 };
 use largesse_pager::{Buffer, Count, Pager, PagerError, Segments, Touch};
+use largesse_policy::Policies;
 use largesse_policy::transfer::TransferSize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -198,9 +199,14 @@ fn segments_add_up_to_all() {
     let mut bounds = Segments::new();
     bounds.add(0, 600, 1);
     bounds.add(1 << 40, 424, 1);
-    let pager =
-        Pager::new(Simulated::new(1024), Arc::clone(&store), bounds, 256, TransferSize::Fixed(8), true)
-            .unwrap();
+    let pager = Pager::new(
+        Simulated::new(1024),
+        Arc::clone(&store),
+        bounds,
+        256,
+        Policies::new(TransferSize::Fixed(8), true),
+    )
+    .unwrap();
     let pager = Arc::new(pager);
     run(&pager, || random_words(&pager, 1024, 4000, 11)).unwrap();
 
@@ -369,7 +375,13 @@ fn free_memory_makes_fills_large() {
     bounds.add(0, 4096, 512);
     for (local, mapped, most) in [(4096, 0, 200), (4096, 4096, 32), (1024, 4096, 1024)] {
         let kernel = Simulated::new(4096);
-        let pager = Pager::new(kernel, Arc::clone(&store), bounds.clone(), local, TransferSize::Auto, false);
+        let pager = Pager::new(
+            kernel,
+            Arc::clone(&store),
+            bounds.clone(),
+            local,
+            Policies::new(TransferSize::Auto, false),
+        );
         let pager = Arc::new(pager.unwrap());
         pager.mapped_more(0, mapped * largesse_pager::Kernel::page(pager.kernel()));
         run(&pager, || {

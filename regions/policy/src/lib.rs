@@ -7,6 +7,8 @@
 //!   fill ───► ReplacementQueue, SpeculativePages ──► which pages to evict
 //!   times ──► EvictionCost, ReclaimMode ──► the cost of evictions, in the background or on demand
 //! ```
+//! Where there is a choice of policies, it is a trait with a baseline, which `Policies` can put in its place: `Fifo` of
+//! `Replacement`, `NoPrefetch` of `Prefetch`, and a fixed `TransferSize`.
 //! # Knows / does not know
 //! Knows page numbers, counts and durations, which its caller measures and passes in. Does not know pages' states or contents,
 //! stores, threads or the kernel.
@@ -17,6 +19,7 @@
 
 pub mod eviction_cost;
 mod free_reserve;
+mod policies;
 mod prefetch_queue;
 pub mod reclaim_mode;
 pub mod replacement;
@@ -27,6 +30,7 @@ pub mod streams;
 pub mod transfer;
 
 pub use free_reserve::FreeReserve;
+pub use policies::Policies;
 pub use prefetch_queue::{PrefetchQueue, max_prefetch};
 pub use service_time::ServiceTime;
 pub use speculative::SpeculativePages;

@@ -21,7 +21,9 @@
 //! shorter distances than protected pages would, as probes show. A page that refaults at such a distance is protected
 //! in place of another one (`replacement/protected.rs`).
 
+mod fifo;
 mod page_run;
+mod policy;
 mod protected;
 mod refault_distance;
 mod refaults;
@@ -32,17 +34,10 @@ use protected::ProtectedPages;
 use refault_distance::RefaultDistance;
 use std::collections::VecDeque;
 
-pub use page_run::PageRun;
+pub use fifo::Fifo;
+pub use page_run::{PageRun, Protection};
+pub use policy::Replacement;
 pub use refaults::Refaults;
-
-/// The part of local memory that a run was evicted from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
-    /// The part for pages that are used again and again, whose pages are evicted last.
-    Protected,
-    /// The part for new pages, which are evicted in the order of their fills unless they are promoted.
-    Probationary,
-}
 
 /// One page in this number is evicted from the protected part as a *probe*, which keeps that part's refault rate known.
 const PROBE: u32 = 64;
@@ -92,7 +87,7 @@ impl RefaultRate {
     }
 }
 
-/// The order of eviction of all resident pages.
+/// Segmented replacement: the order of eviction of all resident pages.
 #[derive(Debug)]
 pub struct ReplacementQueue {
     protected: ProtectedPages,
@@ -127,40 +122,24 @@ impl Default for ReplacementQueue {
     }
 }
 
-impl ReplacementQueue {
-    /// Makes an empty queue.
-    #[must_use]
-    pub fn new() -> ReplacementQueue {
-        ReplacementQueue::default()
-    }
-
-    /// Returns the number of pages that were ever evicted, which is the clock of refault distances.
-    #[must_use]
-    pub const fn clock(&self) -> u32 {
+impl Replacement for ReplacementQueue {
+    fn clock(&self) -> u32 {
         self.clock
     }
 
-    /// Returns the counts of refaulted pages by refault distance, since the start.
-    #[must_use]
-    pub const fn refaults(&self) -> &Refaults {
+    fn refaults(&self) -> &Refaults {
         &self.refaults
     }
 
-    /// Returns the number of runs in the queue, some of whose pages may not be resident any more.
-    #[must_use]
-    pub fn runs(&self) -> usize {
+    fn runs(&self) -> usize {
         self.protected.runs() + self.probationary.len() + self.deferred.len()
     }
 
-    /// Returns whether the queue has no runs, apart from deferred ones.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.protected.runs() + self.probationary.len() == 0
     }
 
-    /// Adds a run that was filled, with `local` pages of local memory. `previous` says from which part and at which
-    /// time of the [clock](ReplacementQueue::clock) it was evicted before, if it was.
-    pub fn insert(&mut self, run: PageRun, local: usize, previous: Option<(Protection, u32)>) {
+    fn insert(&mut self, run: PageRun, local: usize, previous: Option<(Protection, u32)>) {
         let pages = run.pages as usize;
         let mut protect = self.protected.pages() + pages <= local - local / PROBATIONARY_SHARE;
         if let Some((part, evicted)) = previous {
@@ -186,10 +165,9 @@ impl ReplacementQueue {
         }
     }
 
-    /// Removes the run to evict next from the queue and returns it with its part. `local` is the size of local memory
-    /// in pages. The run is a probationary one, unless the protected part is too large, a probe is due, or probationary
-    /// pages refault more often; then the oldest probationary run takes its place in the protected part.
-    pub fn select_victim(&mut self, local: usize) -> Option<(PageRun, Protection)> {
+    /// The run is a probationary one, unless the protected part is too large, a probe is due, or probationary pages
+    /// refault more often; then the oldest probationary run takes its place in the protected part.
+    fn select_victim(&mut self, local: usize) -> Option<(PageRun, Protection)> {
         let protected_is_full = self.protected.pages() > local - local / PROBATIONARY_SHARE;
         let probe = self.until_probe == 0;
         let victim = if protected_is_full && !probe {
@@ -212,9 +190,7 @@ impl ReplacementQueue {
         Some((run, Protection::Probationary))
     }
 
-    /// Puts aside a run that was selected from `part` but cannot be evicted, until
-    /// [`retry_deferred`](ReplacementQueue::retry_deferred).
-    pub fn defer(&mut self, run: PageRun, part: Protection) {
+    fn defer(&mut self, run: PageRun, part: Protection) {
         self.rates[part as usize].not_evicted(run.pages);
         if part == Protection::Protected {
             self.refault_distance.not_evicted(run.pages);
@@ -223,26 +199,27 @@ impl ReplacementQueue {
         self.deferred.push(run);
     }
 
-    /// Adds the deferred runs that overlap `pages` to the queue again, behind all others.
-    pub fn retry_deferred(&mut self, pages: &Range<PageNumber>, local: usize) {
-        let touches = |run: &PageRun| {
-            (run.first as usize) < pages.end && pages.start < (run.first + run.pages) as usize
-        };
-        let again: Vec<PageRun>;
-        (again, self.deferred) = core::mem::take(&mut self.deferred).into_iter().partition(touches);
+    fn retry_deferred(&mut self, pages: &Range<PageNumber>, local: usize) {
+        let again: Vec<PageRun> = self.deferred.extract_if(.., |run| run.overlaps(pages)).collect();
         again.into_iter().for_each(|run| self.insert(run, local, None));
     }
 
-    /// Counts the eviction of speculative pages that were never written, whichever part they were in.
-    pub fn evicted_speculative(&mut self, pages: usize) {
+    fn evicted_speculative(&mut self, pages: usize) {
         self.rates[Protection::Probationary as usize].evicted(u32::try_from(pages).unwrap_or(u32::MAX));
     }
 
-    /// Removes the runs for which `alive` is false, because their pages are not resident any more.
-    pub fn retain(&mut self, mut alive: impl FnMut(PageRun) -> bool) {
-        self.protected.retain(&mut alive);
+    fn retain(&mut self, alive: &mut dyn FnMut(PageRun) -> bool) {
+        self.protected.retain(&mut *alive);
         self.probationary.retain(|run| alive(*run));
         self.deferred.retain(|run| alive(*run));
+    }
+}
+
+impl ReplacementQueue {
+    /// Makes an empty queue.
+    #[must_use]
+    pub fn new() -> ReplacementQueue {
+        ReplacementQueue::default()
     }
 
     fn note_eviction(&mut self, run: PageRun, part: Protection, local: usize) {

@@ -16,10 +16,12 @@
 //! faults and sequential by their use of units.
 
 mod fault_context;
+mod prefetch;
 mod strided;
 
 use core::ops::Range;
 pub use fault_context::{Access, FaultContext};
+pub use prefetch::{NoPrefetch, Prefetch};
 use strided::StridedStream;
 
 /// Number of recent faults that are remembered.
@@ -223,6 +225,18 @@ impl Streams {
             let scanned = |unit, forward| other / dense == unit && fault.is_scan(forward);
             other.abs_diff(page) <= strided || scanned(before, true) || scanned(behind, false)
         })
+    }
+}
+
+impl Prefetch for Streams {
+    fn on_fault(
+        &mut self,
+        fault: &FaultContext,
+        most: usize,
+        passed: &mut dyn FnMut(Range<usize>, Access),
+        prefetch: &mut dyn FnMut(Range<usize>, Access),
+    ) -> Access {
+        Streams::on_fault(self, fault, most, passed, prefetch)
     }
 }
 

@@ -2,8 +2,7 @@ use super::*;
 use crate::Segments;
 use largesse_pages::fault::{OPEN_METHODS, Userfault};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
-use largesse_policy::MAX_TRANSFER;
-use largesse_policy::transfer::TransferSize;
+use largesse_policy::{MAX_TRANSFER, Policies};
 use largesse_store::{Broker, StoreError};
 use std::sync::mpsc;
 
@@ -42,7 +41,7 @@ fn late_fault_is_served_by_the_ordinary_handler() {
     let mut segments = Segments::new();
     segments.add(at, SPAN / page, SPAN / page);
     let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
-    let pager = Pager::new(kernel, Nothing, segments, SPAN / page, TransferSize::Fixed(1), false).unwrap();
+    let pager = Pager::new(kernel, Nothing, segments, SPAN / page, Policies::baseline(1)).unwrap();
     let pager = Arc::new(pager);
     let on_cpu = &pager.kernel().on_cpu;
     pager.lock().reclaim_mode.choose_on_cpu();

@@ -8,8 +8,8 @@ pub(crate) use queue::ReorderingQueue;
 
 use largesse_pager::{Buffer, Kernel, Pager, PagerError, Segments, Show, Touch};
 use largesse_pages::fault::FaultError;
-use largesse_policy::PageNumber;
 use largesse_policy::transfer::TransferSize;
+use largesse_policy::{PageNumber, Policies};
 use largesse_store::{PageStore, StoreError};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -389,9 +389,20 @@ fn make(
     prefetch: bool,
     store: &Arc<TestStore>,
 ) -> Arc<TestPager> {
-    let (mut bounds, size) = (Segments::new(), TransferSize::Fixed(unit));
+    make_with(kernel, pages, local, Policies::new(TransferSize::Fixed(unit), prefetch), store)
+}
+
+/// Makes a pager of `pages` pages with these policies.
+pub(crate) fn make_with(
+    kernel: Simulated,
+    pages: usize,
+    local: usize,
+    policies: Policies,
+    store: &Arc<TestStore>,
+) -> Arc<TestPager> {
+    let mut bounds = Segments::new();
     bounds.add(0, pages, 1);
-    Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, size, prefetch).unwrap())
+    Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, policies).unwrap())
 }
 
 /// Runs `program` while two threads serve its faults and one evicts pages. The first error ends them, and is returned.

@@ -1,7 +1,16 @@
-//! Runs of pages: the unit of replacement.
+//! Runs of pages: the unit of replacement, and the parts of local memory that hold them.
 
 use crate::PageNumber;
 use core::ops::Range;
+
+/// The part of local memory that a run was evicted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// The part for pages that are used again and again, whose pages are evicted last.
+    Protected,
+    /// The part for new pages, which are evicted in the order of their fills unless they are promoted.
+    Probationary,
+}
 
 /// Consecutive pages that were filled together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,5 +26,10 @@ impl PageRun {
     #[must_use]
     pub const fn range(&self) -> Range<PageNumber> {
         self.first as usize..(self.first + self.pages) as usize
+    }
+
+    /// Returns whether any of the run's pages is in `pages`.
+    pub(super) fn overlaps(&self, pages: &Range<PageNumber>) -> bool {
+        (self.first as usize) < pages.end && pages.start < (self.first + self.pages) as usize
     }
 }

@@ -136,7 +136,7 @@ fn dead_runs_are_removed() {
     for first in 0..10 {
         queue.insert(PageRun { first, pages: 1 }, 100, None);
     }
-    queue.retain(|run| run.first % 2 == 0);
+    queue.retain(&mut |run| run.first % 2 == 0);
     assert_eq!(queue.runs(), 5);
     assert_eq!(queue.select_victim(100).unwrap().0, PageRun { first: 0, pages: 1 });
 }

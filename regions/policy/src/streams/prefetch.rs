@@ -1,0 +1,37 @@
+//! What the pager asks of a prefetch policy, and the baseline: nothing is prefetched.
+
+use super::fault_context::{Access, FaultContext};
+use crate::PageNumber;
+use core::fmt::Debug;
+use core::ops::Range;
+
+/// Predicts from faults which pages are used next.
+pub trait Prefetch: Debug + Send {
+    /// Observes a fault and returns how the pages around it are used.
+    ///
+    /// Calls `prefetch` for the pages that are expected to be used next, at most `most` in total, and `passed` for
+    /// those that were prefetched and that the program has passed without a fault since the last one.
+    fn on_fault(
+        &mut self,
+        fault: &FaultContext,
+        most: usize,
+        passed: &mut dyn FnMut(Range<PageNumber>, Access),
+        prefetch: &mut dyn FnMut(Range<PageNumber>, Access),
+    ) -> Access;
+}
+
+/// Prefetches nothing, and takes the neighbours of each page to be used as well.
+#[derive(Debug)]
+pub struct NoPrefetch;
+
+impl Prefetch for NoPrefetch {
+    fn on_fault(
+        &mut self,
+        _: &FaultContext,
+        _: usize,
+        _: &mut dyn FnMut(Range<PageNumber>, Access),
+        _: &mut dyn FnMut(Range<PageNumber>, Access),
+    ) -> Access {
+        Access::Dense
+    }
+}
