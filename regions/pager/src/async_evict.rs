@@ -10,7 +10,7 @@
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
 use crate::page_table::Contents;
-use crate::pager::{Pager, as_nanoseconds, nanoseconds};
+use crate::pager::{Pager, as_nanoseconds, between};
 use crate::state::StateGuard;
 use crate::victims::TRIES;
 use crate::{Count, Kernel, PagerError};
@@ -59,7 +59,7 @@ impl AsyncEvictor {
             drop(pager.evict_untouched(inner)?);
             return Ok(true);
         }
-        let evicted = self.evict(pager, inner)?;
+        let evicted = self.evict(pager, inner, Instant::now())?;
         Ok(self.reap(pager, Duration::ZERO)? || evicted)
     }
 
@@ -67,8 +67,8 @@ impl AsyncEvictor {
         &mut self,
         pager: &Pager<K, S>,
         mut inner: StateGuard<'_>,
+        now: Instant,
     ) -> Result<bool, PagerError> {
-        let now = Instant::now();
         let wanted = inner.wanted_evictions(now);
         if wanted == 0 {
             return Ok(false);
@@ -86,7 +86,7 @@ impl AsyncEvictor {
         let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         pager.kernel.forget(&gone)?;
-        pager.finish_leaving(&gone, gone.len(), nanoseconds(began), WriteCosts::default());
+        pager.finish_leaving(&gone, gone.len(), between(began, Instant::now()), WriteCosts::default());
         for (range, _) in victims.iter().filter(|(_, state)| *state != PageState::Clean) {
             gone.clear();
             let (mut next, mut stay) = (range.start, Vec::new());
@@ -102,7 +102,7 @@ impl AsyncEvictor {
             }
             pager.finish_leaving(&gone, 0, 0, WriteCosts::default());
             for pages in &stay {
-                pager.stay(pages, Count::Pinned);
+                pager.stay(pages, Count::Pinned, now);
             }
         }
         self.writes.flush();
@@ -177,7 +177,9 @@ impl AsyncEvictor {
     fn finish<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
-        EndedTransfer { of: Write { range, sums }, memory, result, latency, service }: EndedTransfer<Write>,
+        EndedTransfer { of: Write { range, sums }, memory, result, ended, latency, service }: EndedTransfer<
+            Write,
+        >,
     ) -> Result<(), PagerError> {
         let len = memory.len() as u64;
         match result {
@@ -200,8 +202,8 @@ impl AsyncEvictor {
                 // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
                 let bytes = unsafe { self.writes.bytes(&memory) };
                 pager.kernel.fill(range.start, bytes, false)?;
-                pager.lock().full = Some(Instant::now());
-                pager.stay(&range, Count::NoRoom);
+                pager.lock().full = Some(ended);
+                pager.stay(&range, Count::NoRoom, ended);
             }
             Err(error) => return Err(error.into()),
         }
@@ -251,11 +253,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.landed(inner, gone);
     }
 
-    /// Notes that leaving pages stay after all, and counts the cause.
-    fn stay(&self, pages: &Range<PageNumber>, cause: Count) {
+    /// Makes `Leaving` pages resident again that cannot be evicted now, and counts the cause.
+    fn stay(&self, pages: &Range<PageNumber>, cause: Count, now: Instant) {
         let mut inner = self.lock();
         inner.leaving -= pages.len();
-        let now = Instant::now();
         for (run, part) in runs(pages.clone(), |page| Some(inner.pages[page].part())) {
             inner.stay(&run, part, now);
         }

@@ -10,7 +10,7 @@
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming};
 use crate::page::{PageState, Touch};
-use crate::pager::{Pager, WAKE_NS, as_nanoseconds, nanoseconds};
+use crate::pager::{Pager, WAKE_NS, as_nanoseconds, between};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use largesse_pages::Table;
 use largesse_policy::streams::Access;
@@ -93,17 +93,17 @@ impl AsyncFiller {
         let mut request = FillRequest { touch, access, upto, reason, frames };
         // The number of failed attempts of the evicting thread when this fault first found no room.
         let mut stuck_before = None;
+        let mut now = began;
         let incoming = loop {
             let mut inner = pager.lock();
             inner.room_wanted = 0;
-            let now = Instant::now();
             match pager.admit(&mut inner, &request, now)? {
                 settled @ (Admission::Resident | Admission::InFlight) => {
                     drop(inner);
                     if matches!(settled, Admission::Resident) {
                         pager.kernel.wake(touch.page..touch.page + 1);
                     }
-                    pager.count(touch.page, Count::WaitNs, nanoseconds(began));
+                    pager.count(touch.page, Count::WaitNs, between(began, Instant::now()));
                     return Ok(());
                 }
                 Admission::Begun(incoming) => break incoming,
@@ -118,7 +118,6 @@ impl AsyncFiller {
                         inner.room_wanted = 0;
                         break incoming;
                     }
-                    let waited = Instant::now();
                     // Pages of reads that have ended can be evicted.
                     if self.reads.len() > 0 {
                         drop(inner);
@@ -128,12 +127,13 @@ impl AsyncFiller {
                     if inner.pages.resident() + pages > inner.local {
                         drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
                     }
-                    pager.count(touch.page, Count::RoomNs, nanoseconds(waited));
+                    let waited = core::mem::replace(&mut now, Instant::now());
+                    pager.count(touch.page, Count::RoomNs, between(waited, now));
                 }
             }
         };
         self.prefetch_queue.remove_first(&incoming.plan.range);
-        pager.notify_if_low();
+        pager.notify_if_low(now);
         if incoming.plan.from == PageState::Zero {
             self.fill_zero(pager, incoming, began)
         } else {
@@ -181,12 +181,12 @@ impl AsyncFiller {
         let asked = page..page + 1;
         let order = FillOrder::new(&range, asked.clone(), asked);
         pager.fill_zero(&order, incoming.touch.write, &self.zeros)?;
-        let ns = nanoseconds(began) + WAKE_NS;
-        if pager.commit(incoming, ns) {
+        let now = Instant::now();
+        if pager.commit(incoming, between(began, now) + WAKE_NS) {
             pager.kernel.wake(range);
         }
-        pager.count(page, Count::WaitNs, nanoseconds(began));
-        pager.stall_time.add(began, Instant::now());
+        pager.count(page, Count::WaitNs, between(began, now));
+        pager.stall_time.add(began, now);
         Ok(())
     }
 
@@ -215,7 +215,7 @@ impl AsyncFiller {
     /// Starts the reads of prefetched units, as far as there is room, and passes all started reads to the store. Returns
     /// whether it started any.
     pub fn prefetch<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
-        let mut any = false;
+        let (now, mut any) = (Instant::now(), false);
         while self.reads.free() > FAULT_SLOTS
             && let Some((page, access)) = self.prefetch_queue.first()
         {
@@ -235,7 +235,6 @@ impl AsyncFiller {
             let touch = Touch { page, write: false };
             let (reason, frames) = (FillReason::Prefetch, FrameSource::Allocated);
             let request = FillRequest { touch, access, upto, reason, frames };
-            let now = Instant::now();
             match pager.admit(&mut inner, &request, now)? {
                 Admission::Resident | Admission::InFlight => _ = self.prefetch_queue.pop(),
                 Admission::Begun(incoming) => {
@@ -258,7 +257,7 @@ impl AsyncFiller {
         }
         self.short_of_room = false;
         if any {
-            pager.notify_if_low();
+            pager.notify_if_low(now);
         }
         self.reads.flush();
         Ok(any)
@@ -282,7 +281,7 @@ impl AsyncFiller {
     fn finish<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
-        EndedTransfer { of: read, memory, result, latency, service }: EndedTransfer<Read>,
+        EndedTransfer { of: read, memory, result, latency, service, .. }: EndedTransfer<Read>,
     ) -> Result<(), PagerError> {
         let Read { incoming, prefetch, waited_since } = read;
         result?;
@@ -302,13 +301,14 @@ impl AsyncFiller {
         pager.fill_from(&order, &incoming.plan.pages, bytes)?;
         self.reads.give_back(&memory);
         // The cost by which the transfer size is chosen: what a thread waited, or the service time if none did.
-        let cost = waited_since.map_or(as_nanoseconds(service), |since| nanoseconds(since) + WAKE_NS);
+        let now = Instant::now();
+        let cost = waited_since.map_or(as_nanoseconds(service), |since| between(since, now) + WAKE_NS);
         if pager.commit(incoming, cost) {
             pager.kernel.wake(range);
         }
         if let Some(since) = waited_since {
-            pager.count(asked, Count::WaitNs, nanoseconds(since));
-            pager.stall_time.add(since, Instant::now());
+            pager.count(asked, Count::WaitNs, between(since, now));
+            pager.stall_time.add(since, now);
         }
         Ok(())
     }
@@ -325,9 +325,9 @@ impl AsyncFiller {
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Wakes the evicting thread if there is little free room.
-    fn notify_if_low(&self) {
+    fn notify_if_low(&self, now: Instant) {
         let inner = self.lock();
-        if inner.wanted_evictions(Instant::now()) > 0 || inner.has_untouched_to_check() {
+        if inner.wanted_evictions(now) > 0 || inner.has_untouched_to_check() {
             drop(inner);
             self.reclaim_needed.notify_all();
         }

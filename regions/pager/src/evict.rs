@@ -8,7 +8,7 @@
 //! `async_evict.rs` does the same with several writes in flight.
 
 use crate::page::{PageState, runs};
-use crate::pager::{Pager, nanoseconds};
+use crate::pager::{Pager, between};
 use crate::state::{PagerState, StateGuard};
 use crate::victims::{TRIES, Victims};
 use crate::{Count, Kernel, PagerError};
@@ -33,40 +33,44 @@ pub(crate) struct EvictionResult {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Evicts pages until local memory has room for `wanted` more. `false`: no page can be evicted.
+    /// Evicts pages until local memory has room for `wanted` more. `false`: no page can be evicted. `now` advances with
+    /// the evictions.
     pub(crate) fn make_room<'a>(
         &'a self,
         mut inner: StateGuard<'a>,
         wanted: usize,
+        now: &mut Instant,
     ) -> Result<(StateGuard<'a>, bool), PagerError> {
         let mut patience = if inner.mostly_pinned() { 1 } else { PATIENCE };
         while inner.pages.resident() + wanted > inner.local {
             let evicted;
             let missing = inner.pages.resident() + wanted - inner.local;
             let together = inner.batch(missing);
-            (inner, evicted) = self.evict(inner, together)?;
+            (inner, evicted) = self.evict(inner, together, now)?;
             if evicted {
                 continue;
             }
             // Other threads may be evicting pages. If none are, nothing will ever change.
-            if patience == 0 || inner.store_is_full(Instant::now()) {
+            if patience == 0 || inner.store_is_full(*now) {
                 return Ok((inner, false));
             }
             patience -= 1;
             inner = self.io_done.wait_at_most(inner, 1);
+            *now = Instant::now();
         }
         Ok((inner, true))
     }
 
-    /// Evicts at least `wanted` pages together. `false`: no page could be evicted.
+    /// Evicts at least `wanted` pages together. `false`: no page could be evicted. `now` advances to the end.
     fn evict<'a>(
         &'a self,
         mut inner: StateGuard<'a>,
         wanted: usize,
+        now: &mut Instant,
     ) -> Result<(StateGuard<'a>, bool), PagerError> {
         let mut tries = TRIES;
         loop {
-            let victims = inner.select_victims(wanted, &mut tries, Instant::now());
+            let victims = inner.select_victims(wanted, &mut tries, *now);
             if victims.runs.is_empty() {
                 return Ok((inner, false));
             }
@@ -75,7 +79,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             // An error ends the program: no thread reads pages that did not reach the store.
             let result = self.write_back(&victims.runs)?;
             inner = self.lock();
-            self.commit_eviction(&mut inner, &victims, &result, began);
+            *now = Instant::now();
+            self.commit_eviction(&mut inner, &victims, &result, (began, *now));
             if !result.gone.is_empty() {
                 return Ok((inner, true));
             }
@@ -89,11 +94,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         inner: &mut PagerState,
         victims: &Victims,
         EvictionResult { gone, writes, full }: &EvictionResult,
-        began: Instant,
+        (began, now): (Instant, Instant),
     ) {
-        let (now, pages) = (Instant::now(), gone.iter().map(Range::len).sum());
+        let pages = gone.iter().map(Range::len).sum();
         inner.full = full.then_some(now).or(inner.full);
-        inner.eviction_cost.evicted(victims.units, pages, nanoseconds(began), *writes);
+        inner.eviction_cost.evicted(victims.units, pages, between(began, now), *writes);
         self.finish_eviction(inner, gone);
         for (range, _) in &victims.runs {
             let leaving = |page: PageNumber| inner.pages[page].state == PageState::Leaving;
@@ -135,7 +140,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 }
                 Ok(())
             })?;
-            writes.add_write(range.len(), nanoseconds(began));
+            writes.add_write(range.len(), between(began, Instant::now()));
         }
         Ok(EvictionResult { gone, writes, full })
     }
@@ -171,7 +176,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             return Ok(false);
         }
         // One run: the next fault should not wait for more.
-        Ok(self.evict(inner, 1)?.1)
+        Ok(self.evict(inner, 1, &mut Instant::now())?.1)
     }
 
     /// Keeps some pages free ahead of need, until `stop` returns true. For a thread of its own.
@@ -188,7 +193,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
             let evicted;
             let together = inner.batch(AHEAD);
-            (inner, evicted) = self.evict(inner, together)?;
+            (inner, evicted) = self.evict(inner, together, &mut Instant::now())?;
             if !evicted {
                 inner = self.io_done.wait_at_most(inner, 1);
             }

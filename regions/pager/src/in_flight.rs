@@ -28,6 +28,8 @@ pub(crate) struct EndedTransfer<T> {
     pub(crate) of: T,
     pub(crate) memory: Range<usize>,
     pub(crate) result: Result<(), StoreError>,
+    /// When its end was noticed.
+    pub(crate) ended: Instant,
     /// Time from its start to its end.
     pub(crate) latency: Duration,
     /// Time for which the store worked on it (see [`ServiceTime`]).
@@ -92,14 +94,15 @@ impl<T> InFlight<T> {
 
     /// Returns the transfers that have ended. If none has, waits for the next one, at most for `wait`.
     pub(crate) fn reap(&mut self, wait: Duration) -> Vec<EndedTransfer<T>> {
-        let (started, service, mut ended) = (&mut self.started, &mut self.service, Vec::new());
+        let (started, service, mut all) = (&mut self.started, &mut self.service, Vec::new());
+        let mut noticed = None; // transfers that have ended by then end together
         self.queue.reap(wait, &mut |Completion { id, result }| {
             let Some(Started { of, memory, began }) = started[id].take() else { return };
-            let now = Instant::now();
-            let latency = now.saturating_duration_since(began);
-            ended.push(EndedTransfer { of, memory, result, latency, service: service.ended(began, now) });
+            let ended = *noticed.get_or_insert_with(Instant::now);
+            let (latency, service) = (ended.saturating_duration_since(began), service.ended(began, ended));
+            all.push(EndedTransfer { of, memory, result, ended, latency, service });
         });
-        ended
+        all
     }
 
     /// Frees memory that was taken.

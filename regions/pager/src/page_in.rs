@@ -9,7 +9,7 @@
 use crate::buffer::Buffer;
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming, PagePlan};
 use crate::page::{PageState, Touch};
-use crate::pager::{Pager, WAKE_NS, nanoseconds};
+use crate::pager::{Pager, WAKE_NS, between};
 use crate::state::{LARGE_UNIT, StateGuard};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
@@ -56,8 +56,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let request =
             FillRequest { touch, access, upto, reason: FillReason::Fault, frames: FrameSource::Evicted };
         let waiting = self.page_in_range(inner, request, buffer)?;
-        self.count(touch.page, Count::WaitNs, nanoseconds(began));
-        self.stall_time.add(began, Instant::now());
+        let now = Instant::now();
+        self.count(touch.page, Count::WaitNs, between(began, now));
+        self.stall_time.add(began, now);
         Ok(waiting)
     }
 
@@ -121,12 +122,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         buffer: &mut Buffer,
     ) -> Result<Range<PageNumber>, PagerError> {
         let (page, fault) = (request.touch.page, request.reason == FillReason::Fault);
-        let incoming = match self.admit_or_evict(inner, request)? {
+        let mut now = Instant::now();
+        let incoming = match self.admit_or_evict(inner, request, &mut now)? {
             Admission::Begun(incoming) => incoming,
             Admission::Resident => return Ok(page..page + 1),
             Admission::InFlight | Admission::NoRoom(_) => return Ok(0..0),
         };
-        let began = Instant::now();
         // A faulting thread on another CPU is woken as soon as its page is there, and wakes up while the rest is done.
         // With many pages it would overtake their fills and fault again, so that its page is then filled in the order
         // of all.
@@ -138,30 +139,29 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             (true, false) => WAKE_NS,
         };
         let range = incoming.plan.range.clone();
-        let waited = self.commit(incoming, nanoseconds(began) + wake_up);
+        let waited = self.commit(incoming, between(now, Instant::now()) + wake_up);
         Ok(if waited || fault && !apart { range } else { 0..0 })
     }
 
-    /// Admits what a request asks for, and evicts pages until there is room.
+    /// Admits what a request asks for, and evicts pages until there is room. `now` advances with the evictions.
     fn admit_or_evict<'a>(
         &'a self,
         mut inner: StateGuard<'a>,
         mut request: FillRequest,
+        now: &mut Instant,
     ) -> Result<Admission, PagerError> {
         let admission = loop {
-            let pages = match self.admit(&mut inner, &request, Instant::now())? {
+            let pages = match self.admit(&mut inner, &request, *now)? {
                 Admission::NoRoom(pages) => pages,
                 admission => break admission,
             };
-            let waited = Instant::now();
+            let since = *now;
             let roomy;
-            (inner, roomy) = self.make_room(inner, pages)?;
-            self.count(request.touch.page, Count::RoomNs, nanoseconds(waited));
+            (inner, roomy) = self.make_room(inner, pages, now)?;
+            self.count(request.touch.page, Count::RoomNs, between(since, *now));
             if !roomy && request.upto > 0 {
                 request.upto = 0; // there may be room for the unit alone
-            } else if !roomy
-                && let Some(incoming) = self.admit_over_limit(&mut inner, &request, Instant::now())
-            {
+            } else if !roomy && let Some(incoming) = self.admit_over_limit(&mut inner, &request, *now) {
                 break Admission::Begun(incoming);
             }
         };

@@ -244,9 +244,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 }
 
-/// Returns the time since an instant in nanoseconds.
-pub(crate) fn nanoseconds(since: Instant) -> u64 {
-    as_nanoseconds(since.elapsed())
+/// Returns the time between two readings of the clock in nanoseconds, 0 if they are in the other order.
+pub(crate) fn between(began: Instant, now: Instant) -> u64 {
+    as_nanoseconds(now.saturating_duration_since(began))
 }
 
 /// Returns a duration in nanoseconds.
