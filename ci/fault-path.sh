@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # How many files of the pager one has to open to follow one fault with an eviction: at most 20, none entered more than
-# twice. gdb traces all calls inside `regions/pager/src` while the test `fault_path` serves a fault, once with transfers
-# that end at once and once with transfers in flight. The test calls what the pager's threads call, over a simulated
-# kernel: `engine.rs`, `kernel/linux.rs` and `staging.rs` are not in the trace, nor are the crates below the pager.
+# twice. gdb traces all calls inside `regions/pager/src` while the test `fault_path` serves a fault, once with
+# transfers that end at once and once with transfers in flight. The test calls what the pager's threads call, over a
+# simulated kernel: `engine.rs`, `kernel/linux.rs` and `staging.rs` are not in the trace, nor are the crates below.
 #
-# - A file is passed if one of its functions is called. A closure is part of the function that has it. Functions that the
-#   compiler derives do not count: there is nothing to read.
+# - A file is passed if one of its functions is called. A closure is part of the function that has it. Functions that
+#   the compiler derives do not count: there is nothing to read.
 # - A function stays if no call leads from it to another file, be it through other functions of its file.
-# - A call is a detour if its function stays, or calls only functions of other files that stay: a counter, an entry of the
-#   page table, the size of a transfer unit. Control goes one file further at most, and comes straight back.
-# - A file is entered at the first call of each function, unless the call is a detour, or the file is open: a function of
-#   it is among the callers.
+# - A call is a detour if its function stays, or calls only functions of other files that stay: a counter, an entry of
+#   the page table, the size of a transfer unit. Control goes one file further at most, and comes straight back.
+# - A file is entered at the first call of each function, unless the call is a detour, or the file is open: a function
+#   of it is among the callers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! gdb -nx -batch -ex 'python print(1)' > /dev/null 2>&1; then

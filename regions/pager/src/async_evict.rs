@@ -1,11 +1,11 @@
 //! Evicts pages to a store whose transfers take time: several writes in flight, ahead of need.
 //!
 //! ```text
-//!   step: victims, in the order of their pages ──► clean: forgotten at once
-//!                                              └─► dirty: moved out, copied to the queue's memory ──► write ──► gone
+//!   step: victims, in the order of their pages ──► clean: dropped at once
+//!                                              └─► dirty: moved out, copied to the queue ──► write ──► evicted
 //! ```
-//! A write is made from a copy that does not change, and the checksum is that of the copy. A page is `Leaving` until its write
-//! has ended, so that a touch in between waits, and there is never more than one write of a page in flight.
+//! A write is made from a copy that does not change, and the checksum is that of the copy. A page is `Leaving` until
+//! its write has ended: a touch in between waits, and there is never more than one write of a page in flight.
 
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
@@ -26,12 +26,12 @@ pub(crate) const WRITE_DEPTH: usize = 16;
 pub(crate) const WRITE_PAGES: usize = MAX_TRANSFER;
 /// Largest number of pages of one write.
 const MOST_PAGES: usize = 256;
-/// Smallest number of pages that are chosen at once, so that neighbours among them are written together.
+/// Smallest number of victims that are selected at once, so that neighbours among them are written together.
 const BATCH: usize = 128;
-/// Largest number of pages that are chosen at once, which a touch may have to wait for.
+/// Largest number of victims that are selected at once. A touch may have to wait for the writes of all of them.
 const MOST_AT_ONCE: usize = 512;
 
-/// The writing side of a pager over a queue of transfers. It belongs to one thread.
+/// The writes of a pager whose transfers are in flight in a queue. It belongs to the evicting thread.
 #[derive(Debug)]
 pub struct AsyncEvictor {
     writes: InFlight<Write>,
@@ -45,16 +45,17 @@ struct Write {
 }
 
 impl AsyncEvictor {
-    /// Makes the writing side over a queue whose memory has room for `pages` pages of `page` bytes.
+    /// Makes an evictor over a queue whose memory has room for `pages` pages of `page` bytes.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> AsyncEvictor {
         AsyncEvictor { writes: InFlight::new(queue, pages * page) }
     }
 
-    /// Evicts some pages, if there is little free room, and notes the ends of writes. Returns whether there was anything to do.
+    /// Evicts some pages, if local memory has little room, and ends the evictions of pages whose writes have ended.
+    /// Returns whether there was anything to do.
     pub fn step<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
         let inner = pager.lock();
-        // New pages that were filled along with others and never written leave first (`speculative.rs`), without a write.
+        // New pages that were filled along with others and never written are evicted first (`speculative.rs`).
         if inner.has_untouched_to_check() {
             drop(pager.evict_untouched(inner)?);
             return Ok(true);
@@ -109,7 +110,7 @@ impl AsyncEvictor {
         Ok(true)
     }
 
-    /// Starts the writes of pages that were moved out; those that need none are added to `gone`.
+    /// Starts the writes of pages that were moved out, and adds those that need none to `gone`.
     fn write_changed<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -159,8 +160,8 @@ impl AsyncEvictor {
         Ok(())
     }
 
-    /// Notes the ends of writes: their pages have left. Waits for the next end, at most for `wait`, if there is none. Returns
-    /// whether there were any.
+    /// Ends the evictions of pages whose writes have ended. If none has, waits for the next end, at most for `wait`.
+    /// Returns whether a write has ended.
     pub fn reap<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -211,7 +212,7 @@ impl AsyncEvictor {
         Ok(())
     }
 
-    /// Waits for the writes in flight, and starts no more.
+    /// Waits until all writes in flight have ended.
     pub fn drain<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
         while self.writes.len() > 0 {
             self.reap(pager, Duration::from_secs(1))?;
@@ -219,8 +220,9 @@ impl AsyncEvictor {
         Ok(())
     }
 
-    /// Sleeps until there may be something to do: a write has ended, or a fault took room. `hurry` says that it must not be for
-    /// long; a thread that makes it true takes the pager's lock before it notifies this one.
+    /// Sleeps until there may be something to do: a write has ended, or a fault took room. If `hurry` returns true, it
+    /// sleeps for a millisecond at most. A thread that makes it true takes the pager's lock before it notifies this
+    /// one.
     pub fn wait<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -230,7 +232,7 @@ impl AsyncEvictor {
             return self.reap(pager, Duration::from_millis(1)).map(drop);
         }
         let inner = pager.lock();
-        // If there is something to do and it could not be done, all that could leave is pinned or in flight.
+        // If there is something to do and it could not be done, all resident pages are pinned or in flight.
         let nothing_to_do = inner.wanted_evictions(Instant::now()) == 0 && !inner.has_untouched_to_check();
         let milliseconds = if nothing_to_do && !hurry() { 500 } else { 1 };
         drop(pager.reclaim_needed.wait_at_most(inner, milliseconds));
@@ -239,7 +241,7 @@ impl AsyncEvictor {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Notes that leaving pages of these runs are not resident any more, at a cost of `ns` nanoseconds for `units` units.
+    /// Ends the evictions of these `Leaving` pages, which cost `ns` nanoseconds for `units` transfer units.
     fn finish_leaving(&self, gone: &[Range<PageNumber>], units: usize, ns: u64, writes: WriteCosts) {
         if gone.is_empty() {
             return;
@@ -264,7 +266,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.landed(inner, core::slice::from_ref(pages));
     }
 
-    /// Wakes the threads that wait for pages which were in flight.
+    /// Wakes the threads that wait for pages whose transition has ended.
     fn landed(&self, mut inner: StateGuard<'_>, pages: &[Range<PageNumber>]) {
         self.tell(&inner);
         self.io_done.notify_all();

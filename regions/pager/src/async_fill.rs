@@ -1,11 +1,11 @@
 //! Fills missing pages from a store whose transfers take time, many at once.
 //!
 //! ```text
-//!   fault ──► serve: the read of its unit is started, then those of prefetched units ──► program goes on elsewhere
+//!   fault ──► serve: the read of its transfer unit is started, then those of prefetched units
 //!   queue ──► reap:  each unit that was read is filled, and its threads are woken, in any order
 //! ```
-//! A fault does not wait for the reads of others. A touch of a page whose prefetch is in flight is told to the streams like a
-//! fault: otherwise prefetching would end as soon as the program catches up with it.
+//! A fault does not wait for the reads of others. The streams learn of a touch of a page whose prefetch is in flight as
+//! of a fault: otherwise prefetching would end as soon as the program catches up with it.
 
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming};
@@ -20,21 +20,21 @@ use std::time::{Duration, Instant};
 
 /// Largest number of reads in flight.
 pub(crate) const READ_DEPTH: usize = 32;
-/// Memory of reads, in pages: a unit of the largest size, and half as much for others.
+/// Memory of reads, in pages: one transfer unit of the largest size, and half as much for other reads.
 pub(crate) const READ_PAGES: usize = MAX_TRANSFER + MAX_TRANSFER / 2;
-/// Reads in flight that only faults may start, so that a fault does not wait for prefetches.
+/// Number of reads in flight that only faults may start, so that a fault does not wait for prefetches.
 const FAULT_SLOTS: usize = 8;
-/// Largest number of pages that one prefetch reads: enough for the bandwidth of a disk, and little enough that the first pages
-/// are there soon.
+/// Largest number of pages that one prefetch reads: enough for the bandwidth of a disk, and few enough that the first
+/// pages are filled soon.
 const PREFETCH_PAGES: usize = 32;
-/// Pages of prefetches in flight, unless a single one has more: half of the memory of reads.
+/// Largest number of pages of prefetches in flight, unless a single prefetch has more: half of the memory of reads.
 const MOST_PREFETCHING: usize = READ_PAGES / 2;
 /// Largest number of new pages that one fault fills because a stream expects their use.
 const NEW_PAGES: usize = 64;
-/// A fault waits this long at a time for room in local memory, in milliseconds.
+/// Number of milliseconds for which a fault waits for room in local memory before it looks again.
 const ROOM_WAIT: u64 = 1;
 
-/// The reading side of a pager over a queue of transfers. It belongs to one thread.
+/// The reads of a pager whose transfers are in flight in a queue. It belongs to the handler thread.
 #[derive(Debug)]
 pub struct AsyncFiller {
     reads: InFlight<Read>,
@@ -42,7 +42,7 @@ pub struct AsyncFiller {
     zeros: Table<u8>,
     /// Pages of prefetches in flight.
     prefetching: usize,
-    /// Whether the free reserve was told that prefetches find no room; it is told again after all of them were started.
+    /// Whether the free reserve knows that prefetches find no room. It is told again after all of them were started.
     short_of_room: bool,
 }
 
@@ -51,12 +51,12 @@ struct Read {
     incoming: Incoming,
     /// Whether no thread waited for it when it began.
     prefetch: bool,
-    /// Since when a thread waits for one of the pages.
+    /// When a thread began to wait for one of the pages; `None` if none does.
     waited_since: Option<Instant>,
 }
 
 impl AsyncFiller {
-    /// Makes the reading side over a queue whose memory has room for `pages` pages of `page` bytes. `None` without memory.
+    /// Makes a filler over a queue whose memory has room for `pages` pages of `page` bytes. `None` without memory.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> Option<AsyncFiller> {
         Some(AsyncFiller {
@@ -80,7 +80,7 @@ impl AsyncFiller {
         self.reads.queue()
     }
 
-    /// Serves one fault. The thread is woken at once, or when the page has been read.
+    /// Serves one fault. The faulting thread is woken at once, or when its page has been read.
     pub fn serve<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -141,8 +141,8 @@ impl AsyncFiller {
         }
     }
 
-    /// Tells the streams of a fault, or of a touch of a page whose prefetch is in flight. Returns how the pages around it are
-    /// used, and the end of the new pages that are expected to be used next, which are filled together.
+    /// Tells the streams of a fault, or of a touch of a page whose prefetch is in flight. Returns how the pages around
+    /// it are used, and the end of the new pages that are expected to be used next, which are filled together.
     fn observe<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -190,7 +190,7 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Starts the read of pages, for which a thread waits since `waited_since`, or which are prefetched.
+    /// Starts the read of pages, for which a thread waits since `waited_since`, or which are prefetched (`None`).
     fn start<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -212,8 +212,8 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Starts the reads of prefetched units, as far as there is room, and passes all started reads to the store. Returns
-    /// whether it started any.
+    /// Starts the reads of predicted units, as far as local memory has room, and passes all started reads to the store.
+    /// Returns whether it started any.
     pub fn prefetch<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
         let (now, mut any) = (Instant::now(), false);
         while self.reads.free() > FAULT_SLOTS
@@ -244,7 +244,7 @@ impl AsyncFiller {
                     self.start(pager, incoming, None)?;
                 }
                 Admission::NoRoom(pages) => {
-                    // Asked again when there is room: a fault would have to wait for it, too.
+                    // Tried again when there is room: a fault would have to wait for it, too.
                     if !core::mem::replace(&mut self.short_of_room, true) {
                         inner.found_no_room(pages, now);
                     }
@@ -263,8 +263,8 @@ impl AsyncFiller {
         Ok(any)
     }
 
-    /// Fills the pages of reads that have ended, and wakes their threads. Waits for the next one, at most for `wait`, if none
-    /// has. Returns whether there were any.
+    /// Fills the pages of reads that have ended, and wakes their threads. If none has, waits for the next end, at most
+    /// for `wait`. Returns whether a read has ended.
     pub fn reap<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -313,7 +313,7 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Waits for the reads in flight, and starts no more.
+    /// Waits until all reads in flight have ended, and drops the predicted pages.
     pub fn drain<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
         self.prefetch_queue.clear();
         while self.reads.len() > 0 {

@@ -1,12 +1,14 @@
 //! The threads that serve faults.
 //!
-//! Over a store whose transfers take time, two threads have a queue each: one starts and ends reads (`fill_async`), the other
-//! one writes (`evict_async`). Over a store whose transfers end at once:
+//! Over a store whose transfers take time, two threads have a queue each: the handler thread starts and ends reads
+//! (`fill_async`), the evicting thread writes (`evict_async`).
 //!
-//! One thread serves faults, as the descriptor tells them or as the `FaultQueue` hands them on (`in_thread.rs`); one lets
-//! pages leave ahead of need, and starts a third one, which takes the place of the first where one processor does better (`on_cpu.rs`).
-//! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
-//! again and again for a while before it sleeps.
+//! Over a store whose transfers end at once, the handler thread serves the faults that userfaultfd reports, or that the
+//! `FaultQueue` hands over (`in_thread.rs`). The evicting thread evicts pages ahead of need. It also starts a third
+//! thread, which replaces the handler thread while handling on the faulting CPU is faster (`on_cpu.rs`).
+//!
+//! To wake a sleeping thread on another CPU costs more than a fault, so that the handler thread polls for a while
+//! before it sleeps.
 
 use crate::async_evict::{AsyncEvictor, WRITE_DEPTH, WRITE_PAGES};
 use crate::async_fill::{AsyncFiller, READ_DEPTH, READ_PAGES};
@@ -24,14 +26,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long to look for the next fault before sleeping.
+/// Time for which the handler thread polls for the next fault before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// How long to look for the end of a transfer before sleeping: a little longer than a disk takes.
+/// Time for which the handler thread polls for the end of a transfer before it sleeps: a little longer than a disk
+/// takes.
 const SPIN_IN_FLIGHT: Duration = Duration::from_micros(150);
 
-/// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
-/// The error: there is no memory for their buffers, or no thread to be had.
+/// Starts the handler thread and the evicting thread, which end with the process. Fails if there is no memory for their
+/// buffers, or no thread can be created.
 pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> io::Result<()> {
     if let Some((filler, evictor)) = open_queues(pager)? {
         return start_async(pager, filler, evictor, fatal);
@@ -40,7 +43,7 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
     pager.kernel().on_cpu.forget();
     pager.allow_on_cpu(!pager.kernel().faults().by_signal());
-    // From the broker: what it starts has its descriptors.
+    // Started by the broker, whose descriptors its threads share.
     pager.kernel().broker().call(|| {
         spawn(c"largesse-fill", move || {
             let Err(error) = serve(&filling, &mut buffer);
@@ -62,7 +65,7 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
     })
 }
 
-/// Opens the queues of a store whose transfers take time, in the broker's thread; `None` if they end at once.
+/// Opens the queues of a store whose transfers take time, in the broker's thread. Returns `None` if they end at once.
 fn open_queues<S: PageStore>(pager: &Pager<Linux, S>) -> io::Result<Option<(AsyncFiller, AsyncEvictor)>> {
     let page = pager.kernel().page();
     let open = |pages: usize, depth| {
@@ -159,7 +162,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
             on_cpu::watch(pager, buffer)?;
         }
         let Some((_, woken)) = serve_next(pager, buffer)? else {
-            // The program runs: there is time to foresee its next faults, and to make room for them.
+            // The program runs: there is time to prefetch, and to evict pages ahead of need.
             let inside = pager.kernel().gate.enter();
             if pager.idle(buffer)? {
                 continue;

@@ -28,7 +28,8 @@ impl std::fmt::Display for PagerError {
             PagerError::Store(error) => write!(f, "the store failed: {error}"),
             PagerError::Damaged { page, sent, read } => write!(
                 f,
-                "page {page} came back from the store damaged or out of date (checksum {read:016x}, {sent:016x} was sent)"
+                "page {page} came back from the store damaged or out of date (checksum {read:016x}, {sent:016x} was \
+                 sent)"
             ),
             PagerError::Kernel(FaultError(errno)) => {
                 write!(f, "userfaultfd: {}", std::io::Error::from_raw_os_error(*errno))

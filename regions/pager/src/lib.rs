@@ -7,8 +7,8 @@
 //!                            ▲                            │ │    or AsyncFiller, AsyncEvictor ──► TransferQueue
 //!                            └── fill, protect, forget ───┘ └── asks for decisions ──► largesse-policy
 //!
-//!   fault ──► plan ──► admit ──► transfer ──► commit        (incoming.rs, admit.rs; page_in.rs or async_fill.rs; commit.rs)
-//!   evict ──► select_victims ──► write back ──► commit      (victims.rs; evict.rs or async_evict.rs)
+//!   fault ──► plan ──► admit ──► transfer ──► commit  (incoming.rs, admit.rs; page_in.rs or async_fill.rs; commit.rs)
+//!   evict ──► select_victims ──► write back ──► commit            (victims.rs; evict.rs or async_evict.rs)
 //! ```
 //! A page has a fixed position in the store (its *home*, as in DLM, Midorikawa et al., FIT 2011, section 3.1); local
 //! memory is a cache. A transfer moves a *unit* of 1, 2, 4 … base pages, and the size of units may change while pages

@@ -31,7 +31,7 @@ pub(crate) const OUTSIDE: u8 = 7;
 #[derive(Debug, Default)]
 pub(crate) struct RankedMutex<T, const RANK: u8>(Mutex<T>);
 
-/// Exclusive use of the value of a [`RankedMutex`].
+/// Exclusive use of the value of a `RankedMutex`.
 #[derive(Debug)]
 pub struct RankedGuard<'a, T, const RANK: u8> {
     guard: MutexGuard<'a, T>,

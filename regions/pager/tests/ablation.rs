@@ -46,7 +46,8 @@ fn next(random: &mut u64) -> usize {
     (*random >> 40) as usize
 }
 
-/// Writes to all pages, then reads `pages` in their order. Returns the number of faults and of bytes moved by the reads.
+/// Writes to all pages, then reads `pages` in their order. Returns the number of faults of the reads, and of the bytes
+/// that they move.
 fn run(policies: Policies, pages: &[usize]) -> [u64; 2] {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = make_with(Simulated::new(PAGES), PAGES, LOCAL, policies, &store);

@@ -10,8 +10,8 @@
 //! Where there is a choice of policies, it is a trait with a baseline, which `Policies` can put in its place: `Fifo` of
 //! `Replacement`, `NoPrefetch` of `Prefetch`, and a fixed `TransferSize`.
 //! # Knows / does not know
-//! Knows page numbers, counts and durations, which its caller measures and passes in. Does not know pages' states or contents,
-//! stores, threads or the kernel.
+//! Knows page numbers, counts and durations, which its caller measures and passes in. Does not know pages' states or
+//! contents, stores, threads or the kernel.
 //! # Invariants
 //! 1. No unsafe code, no input or output, no clock: the same calls give the same decisions.
 //! 2. A decision is never needed for correctness. Any answer leaves the program's data intact.

@@ -4,8 +4,8 @@ use crate::replacement::{Fifo, Replacement, ReplacementQueue};
 use crate::streams::{NoPrefetch, Prefetch, Streams};
 use crate::transfer::TransferSize;
 
-/// A policy for each question. An ablation, which shows what a policy is good for, puts its [baseline](Policies::baseline)
-/// in its place.
+/// A policy for each question. An ablation, which shows what a policy is good for, puts its
+/// [baseline](Policies::baseline) in its place.
 #[derive(Debug)]
 pub struct Policies {
     /// Which pages to evict.

@@ -6,8 +6,8 @@
 //!   transfer 3        |---------------|
 //!                            |---|----|      service time: from the end before to its own
 //! ```
-//! The sum of service times is the time in which the device was busy. So the service time of a transfer is what it costs if
-//! the device is the bottleneck; its latency is what it costs a thread that waits for it.
+//! The sum of service times is the time in which the device was busy. So the service time of a transfer is what it
+//! costs if the device is the bottleneck; its latency is what it costs a thread that waits for it.
 
 use std::time::{Duration, Instant};
 

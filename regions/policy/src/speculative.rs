@@ -1,10 +1,11 @@
 //! Zero pages that were filled along with others and may never have been written.
 //!
-//! While memory is free, a fault on a new page fills many zero pages at once, since this needs no transfer. Some of them are
-//! never used: the edge of a grid, the end of a buffer. They take local memory all the same, and where the used pages just fit,
-//! one of those is evicted for them in each loop. The kernel does not report which pages were written, but a page that was
-//! never written is still zero. Therefore, once evictions have begun, the evicting thread checks such pages a single time,
-//! oldest first. The check is a hint: a page that was written after all is written back like any other.
+//! While memory is free, a fault on a new page fills many zero pages at once, since this needs no transfer. Some of
+//! them are never used: the edge of a grid, the end of a buffer. They take local memory all the same, and where the
+//! used pages just fit, one of those is evicted for them in each loop. The kernel does not report which pages were
+//! written, but a page that was never written is still zero. Therefore, once evictions have begun, the evicting thread
+//! checks such pages a single time, oldest first. The check is a hint: a page that was written after all is written
+//! back like any other.
 
 use crate::PageNumber;
 use core::ops::Range;
@@ -23,8 +24,8 @@ const SETTLE: usize = 3;
 pub struct SpeculativePages(VecDeque<(Range<PageNumber>, u32)>);
 
 impl SpeculativePages {
-    /// Adds the zero pages of one fill, made at `clock`, if there are enough of them to be worth a check; returns whether it
-    /// did.
+    /// Adds the zero pages of one fill, made at `clock`, if there are enough of them to be worth a check; returns
+    /// whether it did.
     pub fn add(&mut self, pages: Range<PageNumber>, clock: u32) -> bool {
         let many = pages.len() >= MIN_FILL;
         if many {
@@ -38,8 +39,8 @@ impl SpeculativePages {
         self.0.iter().map(|(pages, _)| pages.clone())
     }
 
-    /// Returns whether the oldest fill should be checked at `clock`, with `local` pages of local memory and `mapped` pages
-    /// of far memory in use (0: unknown).
+    /// Returns whether the oldest fill should be checked at `clock`, with `local` pages of local memory and `mapped`
+    /// pages of far memory in use (0: unknown).
     #[must_use]
     pub fn is_due(&self, clock: u32, local: usize, mapped: usize) -> bool {
         // With `mapped` below `local`, or unknown, the difference wraps and the share of local memory decides.
