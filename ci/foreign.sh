@@ -59,7 +59,10 @@ cpython() {
         test_selectors test_set test_signal test_socket test_sqlite3 test_statistics test_string test_struct test_subprocess
         test_tempfile test_thread test_threading test_tuple test_unicode test_weakref test_zipfile test_zlib)
     # The list of tests by how they ended, and no times. Tests of VSOCK wait for ever in a guest whose host does not answer.
-    { timeout 1500 "${launch[@]}" /usr/bin/python3.11 -m test --timeout 300 --ignore '*VSOCK*' "${tests[@]}" 2>&1 || true; } |
+    # test_pass_fds_redirected counts all descriptors: with the engine `thread` there is one more, which docs/fault-engines.md
+    # names.
+    { timeout 1500 "${launch[@]}" /usr/bin/python3.11 -m test --timeout 300 --ignore '*VSOCK*' \
+        --ignore '*test_pass_fds_redirected' "${tests[@]}" 2>&1 || true; } |
         tee "$folder/cpython-server.log" |
         sed -n '/^== Tests result/,$p' | grep -vE '^Total duration|^Tests result' > "$folder/all" || true
     [ -s "$folder/all" ] && cat "$folder/all"
@@ -133,7 +136,8 @@ programs() {
     done
     for program in "$folder"/cg "$folder"/ft "$folder"/mg ${NPB:+"$NPB"/bin/*.x}; do
         echo "${program##*/}"
-        timeout 600 "${launch[@]}" "$program" 2>&1 | grep -viE 'time|mop|seconds|date' | tail -n 20
+        timeout 600 "${launch[@]}" "$program" 2>&1 | sed -E 's/"seconds":[^,]*,//' |
+            grep -viE 'time|mop|seconds|date|peak_kb' | tail -n 20
     done
 }
 
