@@ -97,8 +97,11 @@ dist: cargo
 	packaging/build.sh target/dist
 	packaging/dist.sh target/dist dist
 
-# Installs each package of dist/ into bare Debian 12 and 13 trees and uses it there. Needs root.
+# Makes the packages once more, which must give the same bytes, then installs each into bare Debian 12 and 13 trees and
+# uses it there. Needs root, and the files that `make dist` built.
 test-dist:
+	packaging/dist.sh target/dist target/dist-again > /dev/null
+	diff dist/SHA256SUMS target/dist-again/SHA256SUMS
 	packaging/test.sh dist
 
 clean:

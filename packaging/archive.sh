@@ -3,5 +3,5 @@
 # time.
 set -euo pipefail
 name=$(basename "$2" .tar.gz)
-tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --format=gnu \
+tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" --format=gnu \
     --transform="s,^\.,$name,S" -C "$1" -cf - . | gzip -9n > "$2"

@@ -12,5 +12,5 @@ archive=$(ls "$work"/build/largesse_*.tar.gz)
 tar -xzf "$archive" -C "$work"
 date=$(date -u -d "@$SOURCE_DATE_EPOCH" '+%F %T')
 sed -i "s/^Packaged: .*/Packaged: $date UTC; largesse/" "$work/largesse/DESCRIPTION"
-tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --format=gnu \
+tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" --format=gnu \
     -C "$work" -cf - largesse | gzip -9n > "$folder/$(basename "$archive")"

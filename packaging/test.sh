@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test.sh DIST [FORMAT...]: installs each package of the folder DIST into bare trees of Debian 12 and 13, as root and as
 # an ordinary user, and prints a table formats x systems. Formats: deb tar mpi r wheel conda. Needs root and
-# debootstrap. The trees are kept in TREES (default: /var/tmp/largesse-trees) for the next time; MIRROR names a mirror of Debian.
+# debootstrap. The trees are kept in TREES (default: /var/tmp/largesse-trees) for the next time. SUITES names one system
+# (bookworm, trixie), MIRROR a mirror of Debian, LIMIT the seconds that a step may take.
 set -euo pipefail
 [ "$(id -u)" = 0 ] || { echo "test-dist: chroot needs root: sudo make test-dist" >&2; exit 1; }
 # Mounts end with this script.
@@ -168,7 +169,7 @@ declare -A file=([deb]='largesse_*.deb' [tar]='largesse-*-linux-*.tar.gz' [mpi]=
     [r]='largesse_*.tar.gz' [wheel]='largesse-*.whl' [conda]='largesse-*-linux-*.tar.gz')
 
 printf '%-26s %-9s %-8s %-8s %-8s %-8s %-8s %-8s\n' format system install doctor run 'far' front remove
-for suite in bookworm trixie; do
+for suite in ${SUITES:-bookworm trixie}; do
     bare "$suite"
     for format in "${formats[@]}"; do
         if ! compgen -G "$dist/${file[$format]}" > /dev/null; then
