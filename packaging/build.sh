@@ -23,9 +23,12 @@ build=(--target "$triple.$glibc" --locked)
 cargo zigbuild "${build[@]}" --release \
     -p largesse-cli -p largesse-lisp-command -p largesse-bench -p largesse-generate
 cargo zigbuild "${build[@]}" --profile preload -p largesse-pin
+# zig's linker knows no -Bsymbolic-functions.
+export LARGESSE_BSYMBOLIC=1
 # The last version script counts: this one in place of rustc's list of names.
 cargo-zigbuild rustc "${build[@]}" --profile preload -p largesse-preload -- \
     -C "link-arg=-Wl,--version-script=$PWD/fronts/preload/liblargesse.map"
+packaging/unsymbolic.py "$target/$triple/preload/liblargesse.so"
 regions/mpi/plugin/build.sh "$target/$triple/preload"
 
 rm -rf "$folder"
