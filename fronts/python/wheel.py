@@ -113,6 +113,12 @@ Requires-Dist: numpy>=1.22; extra == "numpy"
     entries[f"{info}/entry_points.txt"] = (b"[console_scripts]\nlargesse = largesse.__main__:main\n", False)
     for path in sorted(ROOT.glob("LICENSE-*")):
         entries[f"{info}/licenses/{path.name}"] = (path.read_bytes(), False)
+    # The bills of materials (PEP 770) that an installed tree has.
+    bills = files["largesse/bin/largesse"].resolve().parent.parent / "share/doc/largesse"
+    for path in files.values():
+        bill = bills / f"{path.stem}.cdx.json"
+        if bill.is_file():
+            entries[f"{info}/sboms/{bill.name}"] = (bill.read_bytes(), False)
     lines = [f"{name},sha256={digest(data)},{len(data)}\n" for name, (data, _) in sorted(entries.items())]
     entries[f"{info}/RECORD"] = ("".join([*lines, f"{info}/RECORD,,\n"]).encode(), False)
     return entries
