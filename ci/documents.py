@@ -108,6 +108,7 @@ def normal(line, exact):
     >>> normal("x86-64, Linux 6.18.44, ±2.0%, 1,024 bytes", False)
     'x86-#, Linux #, ±#, #'
     """
+    line = re.sub(r"[▁▂▃▄▅▆▇█][▁▂▃▄▅▆▇█ ]*", "▁ ", line)  # a curve
     line = re.sub(r"[─-]{3,}", "---", line)
     line = line if exact else NUMBER.sub("#", line)
     return re.sub(r"\s+", " ", line).strip()
@@ -239,7 +240,8 @@ def run(stage, folder, blocks, prefix):
     for at, (block, number) in enumerate(steps):
         code = block.steps()[number][0]
         for documented, real in stage.places(folder).items():
-            code = re.sub(f"(?<!:){documented}", real, code)  # not the folder of a container, after a colon
+            # After a colon it is the folder of a container, but in `file:/scratch/ann` it is not.
+            code = re.sub(f"(?<!:){documented}|(?<=file:){documented}", real, code)
         (notes / f"{at}.sh").write_text(code)
         driver += f"ended=0; . {notes}/{at}.sh > {notes}/{at}.out 2>&1; echo $ended > {notes}/{at}.status\n"
     environment = stage.variables | {"HOME": str(folder)}
