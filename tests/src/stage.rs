@@ -41,6 +41,9 @@ impl Stage {
         for (from, to) in files {
             copy(&from, &to);
         }
+        // Linked programs look for the library by this name.
+        std::os::unix::fs::symlink("liblargesse.so", stage.path(&format!("liblargesse.so.{}", abi())))
+            .expect("the folder was made just now");
         stage
     }
 
@@ -108,6 +111,14 @@ impl Stage {
         let to = self.path(&Path::new(name).with_extension("bin").to_string_lossy());
         compile(name, &to, options).then_some(to)
     }
+}
+
+/// Returns the number of the library's binary interface.
+fn abi() -> String {
+    let header = workspace().join("fronts/preload/include/largesse.h");
+    let header = std::fs::read_to_string(header).expect("the library's header");
+    let number = header.lines().find_map(|line| line.strip_prefix("#define LARGESSE_ABI "));
+    number.expect("the header defines LARGESSE_ABI").trim().to_owned()
 }
 
 impl Default for Stage {

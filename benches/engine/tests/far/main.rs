@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use std::fs::read_to_string;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -132,6 +133,14 @@ fn peers_run_within_the_same_limit() {
 fn with_swap_on(peer: &str) -> Child {
     let asked = ["--only", "holds", "--runs", "1", "--cap", "5", "--peers", peer];
     let mut command = bench(&asked, Path::new("/"));
+    // A shell starts programs in the background with SIGINT ignored, and the tests may be such a program.
+    // SAFETY: between fork and exec, only a call that is safe in a signal handler.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     let mut bench = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let sleeps = soon(30, || {
         assert_eq!(bench.try_wait().unwrap(), None, "the bench has ended");

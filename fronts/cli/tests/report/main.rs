@@ -131,7 +131,7 @@ fn refusals_name_remedy() {
     let run = "`largesse run --local SIZE --report FILE.json -- PROGRAM`";
     let folder = ReportFolder::new();
     folder.refused(&["got.json", "--svg"], 1, &["report got.json cannot be read: No such file", run]);
-    folder.refused(&["got.json"], 2, &["--svg"]);
+    folder.refused(&["got.json"], 1, &["report got.json cannot be read: No such file", run]);
     folder.refused(&["--svg"], 2, &["<FILE.json>"]);
     for text in ["", "{", "[1]", "{\"processes\": 1}", "\u{1f600}"] {
         std::fs::write(folder.path("got.json"), text).unwrap();
