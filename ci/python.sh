@@ -22,17 +22,27 @@ cmp "$wheel" "$(packaging/wheel.sh "$folder/again")"
 cp --parents -r fronts/python/tests fronts/preload/include docs/python.md "$folder"
 export PYTHONDONTWRITEBYTECODE=1 WHEEL=$wheel
 
-tests() { # WORD...: runs the tests by a command
-    echo "== the tests of the Python module${*:+, by ${*##*/}}"
-    (cd "$folder/fronts/python/tests" && "$@" "$folder/venv/bin/python" -m unittest -q)
+tests() { # NAME WORD...: runs the tests by a command, and keeps what they print
+    local name=$1
+    shift
+    (cd "$folder/fronts/python/tests" && "$@" "$folder/venv/bin/python" -m unittest -q) > "$folder/$name.log" 2>&1
 }
-tests
-tests "$folder/venv/bin/largesse" run --
+# All at once: most of their time they wait for programs that they start.
+declare -A passes
+tests usual & passes[usual]=$!
+tests run "$folder/venv/bin/largesse" run -- & passes[run]=$!
 if [ "$(id -u)" = 0 ]; then
-    tests setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs env HOME=/nonexistent
+    tests nobody setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs env HOME=/nonexistent & passes[nobody]=$!
 else
     echo "skipped: only root can become an unprivileged user; the current one is one"
 fi
+status=0
+for name in "${!passes[@]}"; do
+    wait "${passes[$name]}" || status=$?
+    echo "== the tests of the Python module, $name"
+    cat "$folder/$name.log"
+done
+[ $status -eq 0 ] || exit $status
 
 if ! command -v mypy > /dev/null && ! [ -x target/python-tools/bin/mypy ]; then
     "$python" -m venv target/python-tools
