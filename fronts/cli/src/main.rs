@@ -1,4 +1,4 @@
-//! The program `largesse`. The library beside it has the code, so that manual pages are made from its options.
+//! The program `largesse`. Its code is in `lib.rs`, from whose options manual pages are made.
 
 fn main() -> std::process::ExitCode {
     largesse_cli::main()

@@ -7,7 +7,7 @@
 //! ```
 //! The kernel takes references to up to 1024 remote pages at a time and then copies, without a lock, as fast as the local
 //! pages can be read. Before Linux 6.8 an eviction does not see the references, and what is copied after it is lost. So
-//! the pages must not be evicted during the call. In another process nobody keeps its evictions off.
+//! the pages must not be evicted during the call. This library cannot keep another process from evicting.
 
 use crate::backing::Far;
 use crate::guard::Inside;

@@ -50,7 +50,7 @@ pub(crate) enum NotPopped {
 }
 
 impl IndexRing {
-    /// Empties the ring and opens it again. Neither side may use it meanwhile.
+    /// Empties the ring and opens it again. Neither side may use it during the call.
     pub(crate) fn reset(&self) {
         self.tail.store(0, Ordering::Relaxed); // Relaxed: the other side is told by a message
     }

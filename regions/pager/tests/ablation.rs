@@ -1,4 +1,4 @@
-//! What each policy is good for: faults and bytes with it and with its baseline in its place, over recorded accesses.
+//! Compares each policy with its baseline by faults and bytes, over recorded accesses.
 
 mod common;
 

@@ -116,8 +116,8 @@ impl Copies {
     }
 }
 
-/// Has a page in use stay. Returns `false` if the kernel has dropped it meanwhile. A page that the program may not write to
-/// is forgotten if it has not changed.
+/// Keeps a page that is in use. Returns `false` if the kernel has dropped it already. A page that the program may not write
+/// to is forgotten if it has not changed.
 fn stays(
     faults: &Userfault,
     tables: &PageTables,

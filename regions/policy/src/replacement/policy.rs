@@ -1,4 +1,4 @@
-//! What the pager asks of a replacement policy.
+//! The interface of replacement policies to the pager.
 
 use super::page_run::{PageRun, Protection};
 use super::refaults::Refaults;
