@@ -11,7 +11,7 @@ CONTRIBUTING.md says how an example is marked.
 Exits with 1 if an example fails or prints something else, if a fence has no language, or if a block of another kind
 holds commands. The end counts the examples that were run, only parsed, and not run, with their reasons.
 """
-import argparse, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile
+import argparse, concurrent.futures, functools, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -20,7 +20,7 @@ SECONDS = 600  # for one page
 RUN = {"sh", "console", "r", "python", "c", "lisp"}
 PARSED = {"json", "yaml"}
 # Rust is compiled by `cargo test --doc`. The others are no commands.
-OTHER = {"rust", "text", "cmake", "lua"}
+OTHER = {"rust", "text", "cmake", "lua", "dockerfile"}
 COMMAND = re.compile(r"^(\$ |largesse [a-z]+ |sudo |make( |$)|mpirun |srun |sbatch |docker |R CMD |Rscript )")
 NUMBER = re.compile(
     r"(?<![\w.])(?:0x[0-9a-f]+|[-+]?\d(?:[\d,.]*\d)?(?:e[-+]?\d+)?)"
@@ -167,12 +167,20 @@ def yaml():
         return None
 
 
+def kill_group(child):
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 class Stage:
     """A folder with an installation, and a folder for each page."""
 
     def __init__(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="largesse-documents-", dir="/var/tmp"))
         self.root.chmod(0o755)
+        self.running = set()  # the processes that lead the groups of examples
         self.local = self.root / "local"
         install = ["make", "--no-print-directory", "--silent", "install", f"PREFIX={self.local}"]
         installed = subprocess.run(install, cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -205,6 +213,13 @@ class Stage:
             "USER": "ann",
         }
 
+    def end(self, number):
+        """Ends the examples that run, for a signal, and leaves nothing behind."""
+        for child in list(self.running):
+            kill_group(child)
+        shutil.rmtree(self.root, ignore_errors=True)
+        os._exit(128 + number)
+
     def places(self, folder):
         """Returns the folders that stand for those that the guides name."""
         return {"/usr/local/": f"{self.local}/", "/scratch/ann": f"{folder}/scratch"}
@@ -216,6 +231,7 @@ class Stage:
         subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
         return folder
 
+    @functools.cache
     def has(self, need):
         """Returns whether a program is in PATH, a package is there (`R:largesse`, `python:numpy`), or an example works."""
         kind, _, name = need.rpartition(":")
@@ -249,15 +265,14 @@ def run(stage, folder, blocks, prefix):
         environment["PATH"] = f"{stage.root}/root:{environment['PATH']}"
     child = subprocess.Popen([*prefix, "bash", "-c", driver], cwd=folder, env=environment,
                              stdin=subprocess.DEVNULL, start_new_session=True)
+    stage.running.add(child)
     try:
         child.wait(SECONDS)
     except subprocess.TimeoutExpired:
         pass
-    try:
-        os.killpg(child.pid, signal.SIGKILL)  # programs that the page left in the background
-    except ProcessLookupError:
-        pass
+    kill_group(child)  # also programs that the page left in the background
     child.wait()
+    stage.running.remove(child)
     answers = []
     for at, (block, number) in enumerate(steps):
         status, out = notes / f"{at}.status", notes / f"{at}.out"
@@ -283,6 +298,52 @@ def wrong(block, number, status, printed):
     return None
 
 
+class Findings:
+    """What the examples of a page gave: faults, counts by kind, reasons of those left out, and what they printed."""
+
+    def __init__(self):
+        self.faults, self.left_out, self.shown = [], [], ""
+        self.counts = {"run": 0, "parsed": 0, "not run": 0}
+
+    def __str__(self):
+        numbers = ", ".join(f"{count} {kind}" for kind, count in self.counts.items() if count) or "nothing run"
+        return numbers + (f", {len(self.faults)} WRONG" if self.faults else "")
+
+
+def check(stage, page):
+    """Runs the examples of a page."""
+    found = Findings()
+    blocks = list(blocks_of(page, (ROOT / page).read_text()))
+    found.faults = [(block, fault) for block in blocks for fault in faults_of(block)]
+    folder = stage.folder_of(page)
+    ready = {"user": [], "root": []}
+    for block in blocks:
+        if "file" in block.marks:
+            (folder / block.marks["file"]).write_text(block.text)
+        missing = [need for need in block.needs() if not stage.has(need)]
+        reason = block.marks.get("not run") or (f"{' '.join(missing)} is not here" if missing else "")
+        if "root" in block.marks and os.geteuid() != 0:
+            reason = reason or "only root can run it"
+        if "file" in block.marks or block.language in PARSED:
+            parsed = block.language != "yaml" or yaml()
+            found.counts["parsed" if parsed else "not run"] += 1
+            found.left_out += [] if parsed else [f"{block}: python3-yaml is not here"]
+        elif block.language in RUN and not reason:
+            ready["root" if "root" in block.marks else "user"].append(block)
+            found.counts["run"] += 1
+        elif block.language in RUN:
+            found.counts["not run"] += 1
+            found.left_out.append(f"{block}: {reason}")
+    prefix = NOBODY if os.geteuid() == 0 else []
+    for blocks_here, as_user in ((ready["user"], prefix), (ready["root"], [])):
+        for block, number, status, printed in run(stage, folder, blocks_here, as_user) if blocks_here else []:
+            fault = wrong(block, number, status, printed)
+            if fault:
+                found.faults.append((block, fault))
+            found.shown += f"{block}: {block.steps()[number][0].strip()}\n{printed}"
+    return found
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--show", action="store_true", help="print what each example printed")
@@ -291,52 +352,30 @@ def main():
     pages = [str(pathlib.Path(page).resolve().relative_to(ROOT)) for page in given.pages]
     pages = pages or ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
     stage = Stage()
-    failed, counts, left_out = 0, {"run": 0, "parsed": 0, "not run": 0}, []
+    everything = Findings()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: stage.end(number))
     try:
-        for page in pages:
-            blocks = list(blocks_of(page, (ROOT / page).read_text()))
-            faults = [(block, fault) for block in blocks for fault in faults_of(block)]
-            folder = stage.folder_of(page)
-            ready, here = {"user": [], "root": []}, dict.fromkeys(counts, 0)
-            for block in blocks:
-                if "file" in block.marks:
-                    (folder / block.marks["file"]).write_text(block.text)
-                missing = [need for need in block.needs() if not stage.has(need)]
-                reason = block.marks.get("not run") or (f"{' '.join(missing)} is not here" if missing else "")
-                if "root" in block.marks and os.geteuid() != 0:
-                    reason = reason or "only root can run it"
-                if "file" in block.marks or block.language in PARSED:
-                    parsed = block.language != "yaml" or yaml()
-                    here["parsed" if parsed else "not run"] += 1
-                    left_out += [] if parsed else [f"{block}: python3-yaml is not here"]
-                elif block.language in RUN and not reason:
-                    ready["root" if "root" in block.marks else "user"].append(block)
-                    here["run"] += 1
-                elif block.language in RUN:
-                    here["not run"] += 1
-                    left_out.append(f"{block}: {reason}")
-            prefix = NOBODY if os.geteuid() == 0 else []
-            for blocks_here, as_user in ((ready["user"], prefix), (ready["root"], [])):
-                for block, number, status, printed in run(stage, folder, blocks_here, as_user) if blocks_here else []:
-                    fault = wrong(block, number, status, printed)
-                    if fault:
-                        faults.append((block, fault))
-                    if given.show:
-                        print(f"{block}: {block.steps()[number][0].strip()}\n{printed}", end="")
-            for block, fault in faults:
-                print(f"{block}: {fault}")
-            failed += len(faults)
-            for kind, count in here.items():
-                counts[kind] += count
-            if any(here.values()) or faults:
-                numbers = ", ".join(f"{count} {kind}" for kind, count in here.items() if count)
-                print(f"{page}: {numbers or 'nothing run'}{f', {len(faults)} WRONG' if faults else ''}", flush=True)
+        # Examples wait for most of their time, so two pages share a processor.
+        with concurrent.futures.ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+            for page, found in zip(pages, pool.map(lambda page: check(stage, page), pages)):
+                if given.show:
+                    print(found.shown, end="")
+                for block, fault in found.faults:
+                    print(f"{block}: {fault}")
+                if any(found.counts.values()) or found.faults:
+                    print(f"{page}: {found}", flush=True)
+                everything.faults += found.faults
+                everything.left_out += found.left_out
+                for kind, count in found.counts.items():
+                    everything.counts[kind] += count
     finally:
         shutil.rmtree(stage.root, ignore_errors=True)
-    for line in left_out:
+    for line in everything.left_out:
         print(f"not run: {line}")
-    print(f"examples: {counts['run']} run, {counts['parsed']} parsed, {counts['not run']} not run, {failed} wrong")
-    sys.exit(failed > 0)
+    counts = ", ".join(f"{count} {kind}" for kind, count in everything.counts.items())
+    print(f"examples: {counts}, {len(everything.faults)} wrong")
+    sys.exit(bool(everything.faults))
 
 
 if __name__ == "__main__":

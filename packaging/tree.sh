@@ -31,6 +31,7 @@ done
 install -d "$tree/share/largesse/benches" "$tree/share/doc/largesse"
 cp -R benches/definitions benches/programs "$tree/share/largesse/benches/"
 cp -R "$generated/." "$tree/share/"
-install -m 644 -t "$tree/share/doc/largesse" LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md
+install -m 644 -t "$tree/share/doc/largesse" LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md \
+    docs/examples/seccomp.json
 install -m 755 -t "$tree" packaging/install.sh
 chmod -R u=rwX,go=rX "$tree"
