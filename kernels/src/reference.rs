@@ -106,7 +106,8 @@ pub fn axpy<T: Element>(a: T, x: &[T], y: &mut [T]) {
     }
 }
 
-/// Returns the sum of squares of the elements, times `scale` if given, before the rule for NaNs.
+/// Returns the sum of the squares of `x[i] * scale`, or of `x[i]` without `scale`. The caller settles a NaN
+/// ([`settle`]).
 fn squares<T: Element>(x: &[T], scale: Option<T>) -> T {
     let at = |i: usize| scale.map_or(x[i], |scale| x[i] * scale);
     let [sum] = parts(x.len(), |part| [lanes(part, T::LANES, |sum, i| at(i).mul_add(at(i), sum))]);

@@ -66,7 +66,7 @@ impl Axes {
         if self == Axes::Speed { "" } else { "threads" }
     }
 
-    /// Returns the approximate number of labels on an axis of this many powers of two.
+    /// Returns the approximate number of labels on an axis that spans `powers` powers of two.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few powers of two")]
     fn labels(self, powers: f64) -> usize {
         if self == Axes::Speed { 10 } else { powers.ceil() as usize + 1 }

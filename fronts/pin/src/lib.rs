@@ -16,7 +16,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// A mask of this many words has 8192 processors, the most that Linux for x86-64 is built for.
+/// Number of words in a mask of 8192 processors, the most that Linux for x86-64 is built for.
 const WORDS: usize = 128;
 
 type Mask = [u64; WORDS];

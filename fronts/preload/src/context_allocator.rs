@@ -13,7 +13,7 @@ use crate::{serve, shortage};
 use core::ffi::{c_int, c_void};
 use largesse_malloc::Fill;
 
-/// Blocks are aligned to this many bytes, as those of `malloc`.
+/// Alignment of blocks in bytes, as that of `malloc`.
 const ALIGN: usize = 16;
 
 /// Mirrors `largesse_allocator_t` of `largesse.h`, which has the layout of NumPy's `PyDataMemAllocator`.

@@ -12,7 +12,7 @@ use largesse_pages::own_bytes;
 use std::path::Path;
 use std::sync::Once;
 
-/// Up to this many bytes outside far memory are not reported, nor up to a quarter of the bound.
+/// Number of bytes outside far memory up to which nothing is reported; nor is anything up to a quarter of the bound.
 const UNREPORTED: u64 = 64 << 20;
 /// The bytes are reported again once they have grown by this factor.
 const GROWTH: u64 = 2;

@@ -10,7 +10,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use largesse_malloc::Fill;
 
-/// Blocks without a requested alignment are aligned to this many bytes.
+/// Alignment in bytes of blocks for which none was requested.
 const MALLOC_ALIGN: usize = 16;
 
 /// Implements `malloc(3)`.

@@ -20,8 +20,8 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, Ordering};
 
-/// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is held across
-/// `fork`, keeps other threads from using them.
+/// Sockets by which a forked child asks its parent for the spans that it lost: the ends of the parent and of the
+/// child, -1 when there are none. The heap's lock, which is held across `fork`, keeps other threads from using them.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 const PARENT: usize = 0;
 const CHILD: usize = 1;
@@ -60,7 +60,7 @@ fn guards() -> &'static mut Option<ForkGuards> {
     unsafe { &mut *GUARDS.0.get() }
 }
 
-/// A forking thread checks this often, 100 µs apart, whether others have left the heap or the dynamic linker.
+/// Number of times, 100 µs apart, that a forking thread checks whether others have left the heap or the dynamic linker.
 const MOST_CHECKS: u32 = 10_000;
 
 /// Waits until `done` returns true, at most [`MOST_CHECKS`] times: other threads may wait for a lock of this one.

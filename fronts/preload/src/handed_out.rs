@@ -6,7 +6,7 @@
 use crate::status::{BAD_ARGUMENT, OK};
 use core::ffi::c_int;
 
-/// A `struct_size` above this many bytes is refused: it comes from memory that the caller did not set.
+/// Largest `struct_size` in bytes that is accepted: a larger one comes from memory that the caller did not set.
 const LARGEST: usize = 64 << 10;
 
 /// Marks a structure of `largesse.h` that callers allocate.
@@ -15,7 +15,7 @@ const LARGEST: usize = 64 << 10;
 /// The type must be `repr(C)`, its first field a `usize` that holds its size, and `FIRST` at least
 /// `size_of::<usize>()`.
 pub(crate) unsafe trait Structure: Copy {
-    /// The first version had this many bytes; a smaller `struct_size` is refused.
+    /// Number of bytes of the first version; a smaller `struct_size` is refused.
     const FIRST: usize;
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use crate::control::{BlockInfo, Stats, largesse_blocks, largesse_stats};
     use crate::topology::{CpuInfo, NodeInfo, largesse_cpus, largesse_nodes};
 
-    /// The buffer has this many words, filled with [`UNTOUCHED`] before each call.
+    /// Number of words in the buffer, which are [`UNTOUCHED`] before each call.
     const ROOM: usize = 512;
     const UNTOUCHED: usize = 0x5a5a_5a5a_5a5a_5a5a;
 

@@ -13,7 +13,7 @@ static HEAP: AtomicPtr<LargeHeap> = AtomicPtr::new(null_mut());
 static BACKING: AtomicPtr<HeapBacking> = AtomicPtr::new(null_mut());
 /// The heap's range starts here, so that `free` needs only a comparison.
 static RANGE_START: AtomicUsize = AtomicUsize::new(0);
-/// The heap's range has this many bytes, 0 without a heap.
+/// Length of the heap's range in bytes, 0 without a heap.
 static RANGE_LEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns whether an address is in the heap's range.

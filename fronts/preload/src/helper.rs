@@ -21,19 +21,19 @@ use largesse_malloc::HeapBlock;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
 
-/// A block with at least this many cold bytes wakes the helper.
+/// Smallest number of cold bytes in a block that wakes the helper.
 const WAKE_FROM: usize = SPAN;
-/// The helper prepares at most this many bytes for one request.
+/// Largest number of bytes that the helper prepares for one request.
 const MOST_AHEAD: usize = 64 << 20;
-/// The helper touches this many spans in one system call.
+/// Number of spans that the helper touches in one system call.
 const STEP: usize = 4;
 
-/// Touching a span is cheap below this many nanoseconds; clearing 2 MiB takes a fifth of them.
+/// Time in nanoseconds below which touching a span is cheap; clearing 2 MiB takes a fifth of it.
 const CHEAP: u128 = 1_000_000;
-/// The first pause after cheap touches and the longest last this many seconds; each is twice as long as the one before.
+/// The first pause after cheap touches and the longest, in seconds; each is twice as long as the one before.
 const PAUSE: (u32, u32) = (1, 16);
 
-/// This many seconds pass between two checks of the waits for far memory and of its coverage.
+/// Seconds between two checks of the waits for far memory and of its coverage.
 const FAR_SECONDS: u32 = 1;
 
 /// [`WANTED`] has this value without a helper.

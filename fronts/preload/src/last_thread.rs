@@ -25,7 +25,7 @@ use largesse_machine::{service, thread};
 
 /// The threads are counted at this interval once the first one has ended: no event reports the end of another one.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// The C library calls the destructors of a thread this often as long as they set values
+/// Number of times that the C library calls the destructors of a thread, as long as they set values
 /// (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
 const NO_KEY: i64 = -1;

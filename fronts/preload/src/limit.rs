@@ -11,7 +11,7 @@ use largesse_pages::descriptors;
 use largesse_pages::residency::{Answer, Inspector};
 use std::path::Path;
 
-/// This many bytes, or half where fewer are available, stay free for stacks, small requests and other processes of the
+/// Number of bytes (or half, where fewer are available) that stay free for stacks, small requests and other processes of the
 /// control group.
 const SPARE: u64 = 64 << 20;
 

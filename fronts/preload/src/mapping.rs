@@ -14,7 +14,7 @@ use core::ffi::{c_int, c_void};
 use largesse_pages::{PageKind, SPAN};
 use largesse_report::{Cause, MAX_ADVISED, PageChoice};
 
-/// Mappings of at least this many bytes get large pages: in smaller ones none fits.
+/// Smallest size in bytes of mappings that get large pages: in smaller ones none fits.
 const SMALLEST: usize = SPAN;
 
 /// Returns whether a mapping is plain memory in which large pages fit.

@@ -17,7 +17,7 @@ use largesse_paging::FarConfig;
 use largesse_report::{Cause, PageChoice};
 
 const GIB: usize = 1 << 30;
-/// This many bytes of a limit on data remain for the tables, stacks and buffers of far memory.
+/// Number of bytes below `RLIMIT_DATA` that are left to the tables, stacks and buffers of far memory.
 const FAR_DATA: usize = 64 << 20;
 
 type Made = (&'static HeapBacking, &'static LargeHeap);

@@ -170,7 +170,7 @@ pub(crate) fn malloc_address() -> *const c_void {
     MALLOC.load(Ordering::Relaxed)
 }
 
-/// The early buffer has this many bytes, enough for `dlsym`, which allocates an error text at most.
+/// Size of the early buffer in bytes: enough for `dlsym`, which allocates an error text at most.
 const EARLY: usize = 64 << 10;
 
 #[repr(align(64))]

@@ -7,9 +7,9 @@ use largesse_paging::{FarConfig, FaultEngine, Store};
 use largesse_report::PageChoice;
 use largesse_settings::{Misread, SWITCH, block_size};
 
-/// The heap serves requests from this many KiB on by default; `docs/decisions/003-min-kb.md` has the measurement.
+/// Smallest request in KiB that the heap serves by default; `docs/decisions/003-min-kb.md` has the measurement.
 pub(crate) const DEFAULT_MIN_KB: usize = 256;
-/// With far memory the default is this many KiB: lower, because blocks that are not far take local memory.
+/// The same with far memory: lower, because blocks that are not far take local memory.
 pub(crate) const FAR_MIN_KB: usize = 64;
 const LARGEST_KB: usize = 1 << 40;
 

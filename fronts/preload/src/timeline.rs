@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A time line has at most this many intervals.
+/// Largest number of intervals of a time line.
 const MOST: usize = 512;
 /// The first intervals have this length.
 const SHORTEST: Duration = Duration::from_millis(10);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// The report shows at most this many iterations of each core.
+/// Largest number of iterations of each core that the report shows.
 const MOST_SHOWN: usize = 200;
 
 struct MarkedCore {

@@ -113,7 +113,8 @@ fn message(window: &WaitTotals, words: &Counters) -> String {
 mod tests {
     use super::*;
 
-    /// Checks at which of `steps` a message is due: the second, and the seconds waited since the step before.
+    /// Asserts that a message is due exactly at the steps where `want` is true. A step is a time in seconds, and the
+    /// seconds waited since the step before.
     #[track_caller]
     fn check(steps: &[(u64, u64)], want: &[bool]) {
         let mut waits = WaitMonitor::new();

@@ -45,7 +45,7 @@ pub const VARIABLES: [&str; 29] = [
     "LARGESSE_THREAD_CPUS",
 ];
 
-/// Names with this many bytes or more after `LARGESSE_` get no suggestion.
+/// Length in bytes after `LARGESSE_` from which names get no suggestion.
 const LONGEST: usize = 64;
 
 /// Returns whether `name` is one of [`VARIABLES`].

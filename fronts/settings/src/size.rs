@@ -14,7 +14,7 @@ const MOST: usize = usize::MAX >> 1;
 /// Bounds resident far memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// The bound is this many bytes.
+    /// A bound in bytes.
     Bytes(usize),
     /// The bound is this per cent of the bytes in far memory, from 1 to 100.
     Percent(u8),

@@ -133,7 +133,7 @@ impl Delegation {
         self.held = 0;
     }
 
-    /// Passes every block that is not used up to `back`.
+    /// Calls `back` for every delegated block that still has free cells, and forgets all blocks.
     pub(crate) fn release(
         &mut self,
         bumps: &mut [Bump; CLASSES],

@@ -16,7 +16,7 @@ use std::time::Instant;
 /// of EusLisp, Matsui and Sekiguchi 1995).
 const DELEGATED_PERCENT: usize = 10;
 
-/// The heap is exhausted when less than the limit divided by this is free after a collection.
+/// The heap is exhausted when less than one part in `n` of the limit is free after a collection; this is `n`.
 const EXHAUSTED: usize = 64;
 
 /// Tells why the keep handed out nothing.

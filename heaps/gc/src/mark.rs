@@ -116,8 +116,8 @@ impl<L: Language> Tracer<'_, L> {
         }
     }
 
-    /// Scans any number of slots. The first slot ends on top of the stack, so that the stack holds the rest of a list
-    /// while an element is scanned, instead of all elements.
+    /// Scans up to [`CHUNK`] slots of an item, and pushes the rest of it back. Slots are taken from last to first, so
+    /// that the first, a list's element, is scanned next, and only the rest of the list waits on the stack.
     #[inline(always)]
     fn scan<const MODE: u8>(&mut self, item: Item) {
         let now = item.words.min(CHUNK);

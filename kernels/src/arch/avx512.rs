@@ -117,7 +117,7 @@ unsafe fn halves_f32(sums: __m512) -> __m256 {
     }
 }
 
-/// Shifts across two registers with one instruction, which takes any lanes of both.
+/// Assembles a misaligned register from two aligned ones by one permutation, which selects any lanes of either.
 struct Permutes;
 
 impl Shifts<__m512d> for Permutes {

@@ -24,7 +24,7 @@ const END: usize = 1 << 16;
 /// Tells why a text selects no processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionError {
-    /// This part of the text has none of the forms above.
+    /// This part of the text has none of the forms at the head of the module, such as `0-3` or `S0:0-1`.
     NotUnderstood(String),
     /// The machine has no group of this name.
     NoGroup {
@@ -254,7 +254,7 @@ mod tests {
         list.parse().unwrap()
     }
 
-    /// Returns two sockets, which are nodes, of two cores with two hardware threads, n and n + 4.
+    /// Returns a machine of two sockets, each a NUMA node, of two cores; core n has the threads n and n + 4.
     fn machine() -> Topology {
         let sets = |lists: &[&str]| lists.iter().copied().map(set).collect::<Vec<Bitmap>>();
         let sockets = sets(&["0-1,4-5", "2-3,6-7"]);

@@ -72,7 +72,8 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// Pid of the agent.
     pub(crate) agent: u32,
-    /// Windows in which spans of the stores are located. `None` if this process may not map the window.
+    /// Mapped memory files of the agent in which spans of the stores lie, by number. `None` if this process may not map
+    /// the file.
     windows: Vec<Option<SharedMapping>>,
     /// Stack of free slots. The one used last is on top, because its server may still be spinning.
     free: Mutex<Vec<usize>>,

@@ -44,9 +44,9 @@ const PROBE: u32 = 64;
 /// Largest number of consecutive pages that one probe evicts. Single pages would split the protected range into pieces,
 /// and a transfer ends at each resident piece.
 const PROBE_PAGES: usize = 128;
-/// A probe evicts at most local memory divided by this.
+/// A probe evicts at most one part in `n` of local memory; this is `n`.
 const PROBE_SHARE: usize = 64;
-/// The probationary part is local memory divided by this.
+/// The probationary part is one part in `n` of local memory; this is `n`.
 const PROBATIONARY_SHARE: usize = 4;
 /// The protected share of local memory.
 pub const PROTECTED_SHARE: f64 = 1.0 - 1.0 / PROBATIONARY_SHARE as f64;

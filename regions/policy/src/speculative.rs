@@ -11,7 +11,7 @@ use crate::PageNumber;
 use core::ops::Range;
 use std::collections::VecDeque;
 
-/// Smallest number of pages filled at once that is worth a check.
+/// Smallest number of new pages filled at once for which it is checked later whether they are still zero.
 const MIN_FILL: usize = 64;
 /// Number of pages that are checked at once.
 const BATCH: usize = 64;

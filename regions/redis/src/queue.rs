@@ -86,7 +86,7 @@ impl RedisQueue {
         RedisQueue { pages, memory, transfers, pipelines: Vec::new(), failed: Vec::new() }
     }
 
-    /// Adds the requests of a part, which is the transfer's direction, to `requests`.
+    /// Adds to `requests` those that read or write the pages of `part`, by its direction.
     fn add_requests(&mut self, part: &TransferPart, requests: &mut Requests) {
         match part.direction {
             Direction::Read => self.pages.read(&part.part, requests),
@@ -269,7 +269,8 @@ impl TransferQueue for RedisQueue {
         }
     }
 
-    /// Waits for the rest of an answer that has begun, and for repeated requests as long as a blocking store does.
+    /// May take longer than `wait`: it reads an answer that has begun to its end, and repeats failed requests for as
+    /// long as a blocking store does.
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
         self.flush();
         if self.transfers.none_ended() && !wait.is_zero() {

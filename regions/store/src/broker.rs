@@ -155,7 +155,7 @@ fn most_descriptors() -> libc::c_int {
     libc::c_int::try_from(limit.rlim_max.min(1 << 20)).unwrap_or(1 << 20)
 }
 
-/// Makes the program's standard error that of this descriptor table, for a last message.
+/// Copies the program's standard error into the descriptor table of the calling thread, for a last message.
 pub fn borrow_stderr() {
     // The first thread may have ended; any other thread of the program has the same file. Threads with the broker's
     // table have none there.

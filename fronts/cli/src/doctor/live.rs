@@ -1,4 +1,4 @@
-//! Facts that no file holds: results of trials, and facts about this process. A saved machine has them in a file `live`
+//! Facts that are in no file of the kernel: results of trials, and facts about this process. A saved machine has them in a file `live`
 //! at its root, one a line.
 
 use super::tree::Tree;
@@ -22,7 +22,7 @@ pub(crate) struct Device {
     pub(crate) group: u32,
 }
 
-/// All facts that no file holds.
+/// All facts that are in no file of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
     pub(crate) trials: BTreeMap<String, Verdict>,

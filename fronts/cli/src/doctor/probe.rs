@@ -40,7 +40,8 @@ const TRIALS: &[(&str, Trial)] = &[
     ("perf_event_open", perf_event_open),
 ];
 
-/// Makes all trials, and returns the facts that no file holds.
+/// Tries every system call of [`TRIALS`] in a child, and returns what came out, with other facts that are in no file
+/// of the kernel. `preload` is the value of `LD_PRELOAD`.
 pub(crate) fn live(preload: Option<String>) -> Live {
     let trials = TRIALS.iter().map(|&(name, trial)| (name.to_owned(), in_child(trial))).collect();
     // SAFETY: takes no pointers; the four unused arguments are zero, as the call requires.

@@ -18,7 +18,7 @@ pub(super) struct MachineSnapshot {
     pub(super) kernel: String,
     pub(super) topology: Topology,
     pub(super) pages: PageSizes,
-    /// Facts that no file holds, for this machine only.
+    /// Facts that are in no file of the kernel, for this machine only.
     pub(super) live: Option<Live>,
 }
 

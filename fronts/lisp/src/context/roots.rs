@@ -1,4 +1,4 @@
-//! Names the places of the root stack.
+//! Lays out the root stack: roots at fixed positions, the reserve above a frame, and marks of heights.
 
 use crate::value::Value;
 

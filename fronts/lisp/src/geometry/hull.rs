@@ -39,7 +39,7 @@ pub(super) fn hull(points: &[Point]) -> Option<Vec<Vec<usize>>> {
     Some(faces(points, &triangles, near))
 }
 
-/// Returns the length that counts as zero, relative to the extent of the points.
+/// Returns the length up to which distances count as zero: a small part of the extent of the points.
 fn tolerance(points: &[Point]) -> f64 {
     const SHARE: f64 = 1e-9;
     let far = points.iter().map(|point| distance(*point, points[0])).fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! Labels values reached more than once by `#1=` and `#1#`.
+//! Labels values that are printed more than once: `#1=` at the first place, `#1#` at the others.
 
 use crate::value::{ObjectKind, Value};
 use std::collections::HashMap;

@@ -25,7 +25,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) incomplete: bool,
 }
 
-/// An item is the smallest unit of the text.
+/// Result of one step of the reader: a value, or a token that is none.
 enum Item {
     Value(Value),
     /// A closing parenthesis was read.

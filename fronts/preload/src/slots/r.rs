@@ -5,7 +5,7 @@ use crate::settings::options;
 use crate::symbol::symbol;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// An R vector has this many bytes before its data (R 3.5 and later).
+/// Number of bytes before the data of an R vector (R 3.5 and later).
 const R_HEADER: usize = 48;
 
 /// Address of R's own allocator in this process, 0 if there is none.

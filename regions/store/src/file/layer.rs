@@ -9,7 +9,8 @@ use std::path::Path;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
-/// Room for all pages of the layers below is reserved if it takes at most the free space divided by this.
+/// Room for all pages of the layers below is reserved if it takes at most one part in `n` of the free space; this is
+/// `n`.
 const FREE_DIVISOR: u64 = 4;
 
 /// Identifies an open file to another thread: its number in a descriptor table, and whether it is cached.

@@ -7,7 +7,8 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ROUNDS: u64 = 2000;
-/// Number of processors up to which all are measured; of more, one of each core, and at most this many cores.
+/// Largest number of processors that are all measured. On larger machines one processor of each core is, of at most
+/// as many cores.
 const MOST: usize = 48;
 
 /// The round trip between two processors.

@@ -43,7 +43,8 @@ pub(super) fn reduce(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// Calls the function with the first items, then the second items, and so on until `stop` accepts a result.
+/// Calls the function with the first items, then the second items, and so on. Returns the first result that `stop`
+/// accepts (or nil, without `give_it`), and `all` as a truth value if there is none.
 pub(super) fn quantify(
     cx: &mut Context,
     args: Args<'_>,

@@ -40,7 +40,7 @@ impl Generator<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Returns the innermost pad.
+    /// Returns the block to which code of the innermost construct jumps when a call returns by an exit or an error.
     pub(super) fn pad(&mut self) -> Block {
         let Some(last) = self.pads.last_mut() else { unreachable!("a function begins with a pad") };
         *last.get_or_insert_with(|| {
