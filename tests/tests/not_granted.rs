@@ -111,3 +111,28 @@ fn small_pool_is_named_at_the_first_block_without() {
     );
     assert_eq!(shown.status["totals"]["blocks"], 3);
 }
+
+#[test]
+fn c_sees_both_kinds_of_a_block() {
+    const HUGETLB: u64 = 2;
+    const THP: u64 = 1;
+    const MIB: u64 = 1 << 20;
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("kinds.c", &["-ldl"]) else { return };
+    // The third block begins near 10 MiB of the heap's range, and the pool's pages end at 12.
+    let Some(_pool) = Pool::of(6) else { return };
+    let mut run = Command::new(stage.command());
+    run.args(["run", "--pages", "hugetlb", "--"]).arg(program).env("LARGESSE_LIBRARY", stage.library());
+    let output = run.output().expect("largesse");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Vec<u64>> = text
+        .lines()
+        .map(|line| line.split(' ').map(|word| word.parse().expect("a number")).collect())
+        .collect();
+    assert_eq!(lines.len(), 4, "{output:?}");
+    assert_eq!(lines[..2], [vec![HUGETLB, 0, 0], vec![HUGETLB, 0, 0]], "{output:?}");
+    assert_eq!(lines[2][..2], [HUGETLB, THP], "{output:?}");
+    assert!((2 * MIB + 1..4 * MIB).contains(&lines[2][2]), "{output:?}");
+    // Its second half begins behind the pool's pages.
+    assert_eq!(lines[3], [THP, 0, 0], "{output:?}");
+}

@@ -34,8 +34,8 @@ enum {
 /* Page kinds. */
 enum { LARGESSE_AUTO, LARGESSE_THP, LARGESSE_HUGETLB, LARGESSE_HUGETLB_1G, LARGESSE_64K, LARGESSE_4K };
 
-/* Block kinds. */
-enum { LARGESSE_BLOCK_THP = 1, LARGESSE_BLOCK_HUGETLB = 2, LARGESSE_BLOCK_SMALL = 3 };
+/* Block kinds: pages of 2 MiB, of the pool, and small ones; 5 for parts of several kinds. */
+enum { LARGESSE_BLOCK_THP = 1, LARGESSE_BLOCK_HUGETLB = 2, LARGESSE_BLOCK_SMALL = 3, LARGESSE_BLOCK_MIXED = 5 };
 
 typedef struct {
     size_t   struct_size;
@@ -64,9 +64,11 @@ typedef struct {
     uint64_t address;            /* as malloc returned it */
     uint64_t size;               /* as requested */
     uint64_t large_bytes;        /* resident bytes on large pages */
-    uint32_t kind;               /* LARGESSE_BLOCK_... */
+    uint32_t kind;               /* LARGESSE_BLOCK_..., of the whole block, or of the part before rest_bytes */
     int32_t  node;               /* NUMA node of the first touched page; -1 if none is touched, or it is unknown */
     uint32_t exact;              /* 1 if large_bytes was read page by page; 0 if it is unknown (before Linux 6.7) */
+    uint32_t rest_kind;          /* LARGESSE_BLOCK_... of the last rest_bytes; 0 if the block is of one kind */
+    uint64_t rest_bytes;         /* bytes at the end of a block that is on two kinds of page, else 0 */
 } largesse_block_t;
 
 /* Returns the version of this interface, major << 16 | minor. */

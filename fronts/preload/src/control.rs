@@ -86,6 +86,8 @@ pub(crate) struct BlockInfo {
     kind: u32,
     node: i32,
     exact: u32,
+    rest_kind: u32,
+    rest_bytes: u64,
 }
 
 // SAFETY: it is `repr(C)`, and its first field is its size.
@@ -192,12 +194,12 @@ pub(crate) unsafe extern "C" fn largesse_inspect(
     out: *mut BlockInfo,
 ) -> c_int {
     let _inside = Inside::enter();
-    let address = address.addr() as u64;
-    let mut memory = BlockRecord { address, size: bytes as u64, ..BlockRecord::default() };
+    let (address, size) = (address.addr() as u64, bytes as u64);
+    let mut memory = BlockRecord { address, size, ..BlockRecord::default() };
     if let Some(heap) = heap() {
         heap.each_block(|block| {
             if (block.address..block.address + block.size.max(1)).contains(&address) {
-                memory.kind = block.kind;
+                memory = block.cut(address, size);
             }
         });
     }
@@ -211,6 +213,7 @@ fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
         Some(Answer::Exact(seen)) => (seen.large, seen.node, 1),
         _ => (0, None, 0),
     };
+    let rest = record.parts().1;
     BlockInfo {
         struct_size: size_of::<BlockInfo>(),
         address: record.address,
@@ -219,6 +222,8 @@ fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
         kind: record.kind,
         node: node.and_then(|node| i32::try_from(node).ok()).unwrap_or(-1),
         exact,
+        rest_kind: rest.map_or(0, |part| part.kind),
+        rest_bytes: rest.map_or(0, |part| part.size),
     }
 }
 

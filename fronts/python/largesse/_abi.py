@@ -25,7 +25,7 @@ OK, BAD_ARGUMENT, NOT_SUPPORTED = 0, -1, -2
 REFUSED = ctypes.c_size_t(-1).value
 HOOKED = ("no", "preloaded", "patched", "functions")
 PAGES = ("auto", "thp", "hugetlb", "hugetlb-1g", "64k", "4k")
-KINDS = ("other", "thp", "hugetlb", "small")
+KINDS = {0: "other", 1: "thp", 2: "hugetlb", 3: "small", 5: "mixed"}
 NO_LIMIT = 2**64 - 1
 
 _COUNTERS = (
@@ -61,6 +61,8 @@ class BlockInfo(ctypes.Structure):
         ("kind", c_uint32),
         ("node", c_int32),
         ("exact", c_uint32),
+        ("rest_kind", c_uint32),
+        ("rest_bytes", c_uint64),
     ]
 
 

@@ -20,7 +20,8 @@ class Block(NamedTuple):
     size: int
     """Number of bytes."""
     kind: str
-    """Kind of pages: "thp", "hugetlb" or "small"; "other" for memory that Largesse does not serve."""
+    """Kind of pages: "thp", "hugetlb" or "small", or two in their order, as in "hugetlb+thp"; "other" for memory that
+    Largesse does not serve."""
     large_bytes: Optional[int]
     """Number of resident bytes that are really on large pages; None if the kernel does not say (before Linux 6.7)."""
     node: Optional[int]
@@ -98,10 +99,11 @@ def where(array: Any) -> Block:
 
 
 def _block(found: Any) -> Block:
+    kinds = [found.kind, found.rest_kind] if found.rest_bytes else [found.kind]
     return Block(
         address=found.address,
         size=found.size,
-        kind=_abi.KINDS[found.kind] if found.kind < len(_abi.KINDS) else "unknown",
+        kind="+".join(_abi.KINDS.get(kind, "unknown") for kind in kinds),
         large_bytes=found.large_bytes if found.exact else None,
         node=found.node if found.node >= 0 else None,
     )

@@ -259,6 +259,12 @@ static SEXP stats(void)
     return list;
 }
 
+static const char *kind_word(uint32_t kind)
+{
+    static const char *const words[] = {"unknown", "thp", "hugetlb", "small", "unknown", "mixed"};
+    return kind < sizeof words / sizeof *words ? words[kind] : words[0];
+}
+
 /* Returns every live block as the columns of a data frame, or NULL if there is none. */
 static SEXP blocks(void)
 {
@@ -273,7 +279,6 @@ static SEXP blocks(void)
     if (there == 0) return R_NilValue;
 
     const char *names[] = {"address", "size", "kind", "large_bytes", "node", "exact"};
-    static const char *const kinds[] = {NULL, "thp", "hugetlb", "small"};
     R_xlen_t n = (R_xlen_t)there;
     SEXP list = PROTECT(named(names, 6));
     SEXP address = allocVector(STRSXP, n); SET_VECTOR_ELT(list, 0, address);
@@ -287,7 +292,10 @@ static SEXP blocks(void)
         snprintf(hex, sizeof hex, "0x%llx", (unsigned long long)block[i].address);
         SET_STRING_ELT(address, i, mkChar(hex));
         REAL(size)[i] = (double)block[i].size;
-        SET_STRING_ELT(kind, i, block[i].kind <= LARGESSE_BLOCK_SMALL && block[i].kind ? mkChar(kinds[block[i].kind]) : NA_STRING);
+        char both[2 * sizeof "hugetlb+"];
+        snprintf(both, sizeof both, block[i].rest_bytes ? "%s+%s" : "%s", kind_word(block[i].kind),
+                 kind_word(block[i].rest_kind));
+        SET_STRING_ELT(kind, i, mkChar(both));
         REAL(large)[i] = (double)block[i].large_bytes;
         INTEGER(node)[i] = block[i].node < 0 ? NA_INTEGER : block[i].node;
         LOGICAL(exact)[i] = block[i].exact != 0;

@@ -155,6 +155,38 @@ pub struct BlockRecord {
     pub rest: u32,
 }
 
+/// A block begins a second kind of page only at an address that is a multiple of this many bytes.
+const SPAN: u64 = 2 << 20;
+
+impl BlockRecord {
+    /// Returns the block, or its two parts if it is on two kinds of page. Numbers that no library writes leave it whole.
+    #[must_use]
+    pub fn parts(self) -> (BlockRecord, Option<BlockRecord>) {
+        let second = Rest::unpack(self.rest).and_then(|rest| {
+            let first =
+                (u64::from(rest.spans) * SPAN).checked_sub(self.address % SPAN).filter(|size| *size > 0)?;
+            let size = self.size.checked_sub(first).filter(|size| *size > 0)?;
+            Some(BlockRecord { address: self.address.checked_add(first)?, size, kind: rest.kind, rest: 0 })
+        });
+        let size = self.size - second.map_or(0, |part| part.size);
+        (BlockRecord { size, rest: 0, ..self }, second)
+    }
+
+    /// Describes `size` bytes from `address` on, which must lie in the block, with the kinds of page that they have.
+    #[must_use]
+    pub fn cut(self, address: u64, size: u64) -> BlockRecord {
+        let (kind, rest) = match self.parts().1 {
+            Some(second) if second.address <= address => (second.kind, 0),
+            Some(second) if second.address < address.saturating_add(size) => {
+                let spans = ((second.address - address / SPAN * SPAN) / SPAN) as u32;
+                (self.kind, Rest { spans, kind: second.kind }.pack())
+            }
+            _ => (self.kind, 0),
+        };
+        BlockRecord { address, size, kind, rest }
+    }
+}
+
 /// Describes the second part of a block that is on two kinds of page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
@@ -299,4 +331,41 @@ pub struct HeapReport {
     pub not_granted: [u64; CAUSES],
     /// Address and length in bytes of other libraries' mappings that were advised; zero if unused.
     pub advised: [[u64; 2]; MAX_ADVISED],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn block(rest: Option<(u32, BlockKind)>) -> BlockRecord {
+        let rest = rest.map_or(0, |(spans, kind)| Rest { spans, kind: kind as u32 }.pack());
+        BlockRecord { address: 5 * MIB, size: 8 * MIB, kind: BlockKind::Hugetlb as u32, rest }
+    }
+
+    /// Returns address, size and kind of the parts, the first two in MiB.
+    fn parts(block: BlockRecord) -> ((u64, u64, u32), Option<(u64, u64, u32)>) {
+        let numbers = |part: BlockRecord| (part.address / MIB, part.size / MIB, part.kind);
+        (numbers(block.parts().0), block.parts().1.map(numbers))
+    }
+
+    #[test]
+    fn cut_has_the_kinds_of_its_bytes() {
+        let cut = |from, size| parts(block(Some((2, BlockKind::Thp))).cut(from * MIB, size * MIB));
+        assert_eq!(cut(5, 3), ((5, 3, 2), None));
+        assert_eq!(cut(7, 4), ((7, 1, 2), Some((8, 3, 1))));
+        assert_eq!(cut(8, 5), ((8, 5, 1), None));
+        assert_eq!(parts(block(None).cut(6 * MIB, MIB)), ((6, 1, 2), None));
+    }
+
+    #[test]
+    fn block_on_two_kinds_has_two_parts() {
+        let seen = |rest| parts(block(rest));
+        assert_eq!(seen(None), ((5, 8, 2), None));
+        assert_eq!(seen(Some((2, BlockKind::Thp))), ((5, 3, 2), Some((8, 5, 1))));
+        // Numbers that no library writes leave the block whole.
+        assert_eq!(seen(Some((0, BlockKind::Thp))), ((5, 8, 2), None));
+        assert_eq!(seen(Some((900, BlockKind::Thp))), ((5, 8, 2), None));
+    }
 }

@@ -5,10 +5,9 @@ use super::process::Process;
 use super::residency::{RangeResidency, ResidencyReader};
 use largesse_far::totals::Words;
 use largesse_pager::{COUNTS, Count};
-use largesse_report::{
-    BlockKind, BlockRecord, CAUSES, Cause, Counters, HeapReport, PageChoice, Region, Rest,
-};
+use largesse_report::{BlockKind, BlockRecord, CAUSES, Cause, Counters, HeapReport, PageChoice, Region};
 use serde::Serialize;
+use std::iter;
 use std::time::Instant;
 
 /// A process and its large blocks. All sizes are in bytes.
@@ -147,7 +146,7 @@ impl ProcessSnapshot {
             heap.blocks.iter().take_while(|_| Instant::now() < deadline).inspect(|_| looked_at += 1);
         let look = |record: BlockRecord| (record, reader.look(record.address, record.size));
         let (parts, seen): (Vec<BlockRecord>, Vec<RangeResidency>) =
-            in_time.flat_map(parts).map(look).unzip();
+            in_time.flat_map(|block| parts(*block)).map(look).unzip();
         let blocks: Vec<Block> =
             parts.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
         let advised = advised(process, report, &reader);
@@ -210,24 +209,9 @@ fn agent(pid: u64) -> Agent {
     Agent { pid, memory_bytes: bytes("VmRSS:"), locked_bytes: bytes("VmLck:") }
 }
 
-/// Returns a block, or its two parts if it is on two kinds of page.
-fn parts(record: &BlockRecord) -> impl Iterator<Item = BlockRecord> {
-    const SPAN: u64 = 2 << 20;
-    let split = Rest::unpack(record.rest).and_then(|rest| {
-        let first = (u64::from(rest.spans) * SPAN).checked_sub(record.address % SPAN)?;
-        let second = record.size.checked_sub(first).filter(|size| *size > 0)?;
-        (first > 0).then_some((
-            first,
-            BlockRecord {
-                address: record.address.checked_add(first)?,
-                size: second,
-                kind: rest.kind,
-                rest: 0,
-            },
-        ))
-    });
-    let size = split.map_or(record.size, |(first, _)| first);
-    [Some(BlockRecord { size, ..*record }), split.map(|(_, second)| second)].into_iter().flatten()
+fn parts(block: BlockRecord) -> impl Iterator<Item = BlockRecord> {
+    let (first, second) = block.parts();
+    iter::once(first).chain(second)
 }
 
 fn block(record: &BlockRecord, seen: RangeResidency, report: &HeapReport) -> Block {
@@ -343,29 +327,5 @@ impl From<&Counters> for Tally {
             advised_mappings,
             advised_bytes,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn block_on_two_kinds_has_two_parts() {
-        const MIB: u64 = 1 << 20;
-        let whole = |rest: Option<(u32, BlockKind)>| BlockRecord {
-            address: 5 * MIB,
-            size: 8 * MIB,
-            kind: BlockKind::Hugetlb as u32,
-            rest: rest.map_or(0, |(spans, kind)| Rest { spans, kind: kind as u32 }.pack()),
-        };
-        let seen = |rest| -> Vec<(u64, u64, u32)> {
-            parts(&whole(rest)).map(|part| (part.address / MIB, part.size / MIB, part.kind)).collect()
-        };
-        assert_eq!(seen(None), [(5, 8, 2)]);
-        assert_eq!(seen(Some((2, BlockKind::Thp))), [(5, 3, 2), (8, 5, 1)]);
-        // Numbers that no library writes leave the block whole.
-        assert_eq!(seen(Some((0, BlockKind::Thp))), [(5, 8, 2)]);
-        assert_eq!(seen(Some((900, BlockKind::Thp))), [(5, 8, 2)]);
     }
 }
