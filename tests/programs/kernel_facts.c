@@ -1,0 +1,239 @@
+/* Prints what the kernel does with populated large pages that are registered with userfaultfd, one "fact: answer" a
+   line. docs/design/limit.md has the table that results, and tests/tests/kernel_facts.rs checks it.
+   Usage: kernel_facts device|call|user-mode   (how the userfaultfd is opened) */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* Newer than the headers of some systems. */
+#define MOVE _IOWR(0xAA, 5, struct move)
+struct move { uint64_t to, from, len, mode; int64_t moved; };
+#define FEATURE_MOVE (1ull << 16)
+#define USER_MODE_ONLY 1
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum { PAGE = 4096, PAGES = 512 };
+static const size_t SPAN = 2 << 20;
+static int fd;
+static uint64_t features;
+
+static const char *reason(long rc) { return rc == 0 ? "yes" : strerrorname_np(errno); }
+static void fact(const char *name, const char *answer) { printf("%s: %s\n", name, answer); }
+
+static int open_by(const char *how) {
+    if (!strcmp(how, "device")) {
+        int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+        return device < 0 ? -1 : ioctl(device, _IO(0xAA, 0), O_CLOEXEC | O_NONBLOCK);
+    }
+    return syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | (strcmp(how, "call") ? USER_MODE_ONLY : 0));
+}
+
+/* Returns an aligned range of `spans` spans that is advised as `advice`. */
+static char *range(size_t spans, int advice) {
+    char *all = mmap(0, (spans + 1) * SPAN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at = (char *)(((uintptr_t)all + SPAN - 1) / SPAN * SPAN);
+    madvise(at, spans * SPAN, advice);
+    return at;
+}
+
+/* Returns whether the page at an address is mapped by a large page: the sum of AnonHugePages of its mapping. */
+static int is_large(char *at) {
+    FILE *smaps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    unsigned long start = 0, end = 0, kib, seen = 0;
+    while (fgets(line, sizeof line, smaps)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) start = from, end = to;
+        if (sscanf(line, "AnonHugePages: %lu", &kib) == 1 && start <= (uintptr_t)at && (uintptr_t)at < end) seen = kib;
+    }
+    fclose(smaps);
+    return seen > 0;
+}
+
+static void fill(char *at) { for (int page = 0; page < PAGES; page++) at[(size_t)page * PAGE] = (char)(page % 100 + 1); }
+static int intact(char *at) {
+    for (int page = 0; page < PAGES; page++) if (at[(size_t)page * PAGE] != (char)(page % 100 + 1)) return 0;
+    return 1;
+}
+static long enlist(char *at, size_t len) {
+    struct uffdio_register all = { { (uintptr_t)at, len }, UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP, 0 };
+    return ioctl(fd, UFFDIO_REGISTER, &all);
+}
+static long dismiss(char *at, size_t len) {
+    struct uffdio_range all = { (uintptr_t)at, len };
+    return ioctl(fd, UFFDIO_UNREGISTER, &all);
+}
+static long protect(char *at, size_t len, int on) {
+    struct uffdio_writeprotect part = { { (uintptr_t)at, len }, on ? UFFDIO_WRITEPROTECT_MODE_WP : 0 };
+    return ioctl(fd, UFFDIO_WRITEPROTECT, &part);
+}
+/* Moves pages and repeats the call as the kernel asks. */
+static long move(char *to, char *from, size_t len) {
+    for (;;) {
+        struct move all = { (uintptr_t)to, (uintptr_t)from, len, 0, 0 };
+        if (ioctl(fd, MOVE, &all) == 0) return 0;
+        if (errno != EAGAIN) return -1;
+        if (all.moved > 0) to += all.moved, from += all.moved, len -= (size_t)all.moved;
+    }
+}
+static long put(char *at, char *from) {
+    struct uffdio_copy page = { (uintptr_t)at, (uintptr_t)from, PAGE, 0, 0 };
+    return ioctl(fd, UFFDIO_COPY, &page);
+}
+
+/* Bytes that the memory control group of this process is charged; 0 if they cannot be read. */
+static unsigned long charged(void) {
+    const char *forms[] = { "/sys/fs/cgroup/memory%s/memory.usage_in_bytes", "/sys/fs/cgroup%s/memory.current" };
+    char line[512], path[600];
+    FILE *groups = fopen("/proc/self/cgroup", "r");
+    unsigned long bytes = 0;
+    while (groups && bytes == 0 && fgets(line, sizeof line, groups)) {
+        line[strcspn(line, "\n")] = 0;
+        char *controllers = strchr(line, ':') + 1, *folder = strchr(controllers, ':') + 1;
+        int first = !strncmp(controllers, "memory:", 7), second = *controllers == ':';
+        if (!first && !second) continue;
+        snprintf(path, sizeof path, forms[second], folder);
+        FILE *file = fopen(path, "r");
+        if (file && fscanf(file, "%lu", &bytes) != 1) bytes = 0;
+        if (file) fclose(file);
+    }
+    if (groups) fclose(groups);
+    return bytes;
+}
+
+/* Drops half of the pages of many large pages, and says what share of the dropped bytes is no longer charged. */
+static void partly_dropped(void) {
+    enum { SPANS = 32 };
+    char *at = range(SPANS, MADV_HUGEPAGE);
+    for (int span = 0; span < SPANS; span++) fill(at + (size_t)span * SPAN);
+    unsigned long before = charged();
+    if (!before || !is_large(at)) { fact("half of each large page dropped", "unknown"); return; }
+    for (int span = 0; span < SPANS; span++) madvise(at + (size_t)span * SPAN, SPAN / 2, MADV_DONTNEED);
+    unsigned long half = charged();
+    for (int span = 0; span < SPANS; span++) madvise(at + (size_t)span * SPAN + SPAN / 2, SPAN / 2, MADV_DONTNEED);
+    unsigned long all = charged();
+    unsigned long freed = before > half ? before - half : 0, rest = half > all ? half - all : 0;
+    fact("half of each large page dropped", freed > SPANS * SPAN / 4 ? "uncharged" : "still charged");
+    fact("the other half dropped, too", freed + rest > SPANS * SPAN * 3 / 4 ? "uncharged" : "still charged");
+}
+
+/* Moves half of the pages of many large pages to another range, as an eviction does, and drops them there. */
+static void partly_moved(void) {
+    enum { SPANS = 32 };
+    char *at = range(SPANS, MADV_HUGEPAGE), *to = range(1, MADV_NOHUGEPAGE);
+    for (int span = 0; span < SPANS; span++) fill(at + (size_t)span * SPAN);
+    unsigned long before = charged();
+    if (!before || !is_large(at)) { fact("half of each large page moved out", "unknown"); return; }
+    enlist(at, SPANS * SPAN), enlist(to, SPAN);
+    for (int span = 0; span < SPANS; span++) {
+        if (move(to, at + (size_t)span * SPAN, SPAN / 2)) { fact("half of each large page moved out", reason(-1)); return; }
+        madvise(to, SPAN / 2, MADV_DONTNEED);
+    }
+    unsigned long after = charged();
+    fact("half of each large page moved out", before > after + SPANS * SPAN / 4 ? "uncharged" : "still charged");
+}
+
+int main(int argc, char **argv) {
+    struct utsname name;
+    uname(&name);
+    fact("kernel", name.release);
+    fd = open_by(argc > 1 ? argv[1] : "call");
+    fact("opened", reason(fd < 0));
+    if (fd < 0) return 0;
+    struct uffdio_api api = { UFFD_API, UFFD_FEATURE_PAGEFAULT_FLAG_WP, 0 };
+    if (ioctl(fd, UFFDIO_API, &api)) { fact("write protection", reason(-1)); return 0; }
+    features = api.features;
+    int moves = !!(features & FEATURE_MOVE);
+    fact("moves pages", moves ? "yes" : "no");
+
+    char *at = range(1, MADV_HUGEPAGE), *page = aligned_alloc(PAGE, PAGE);
+    fill(at);
+    if (!is_large(at)) { fact("large pages", "no"); return 0; }
+    fact("populated large page registered", reason(enlist(at, SPAN)));
+    fact("it is still large", is_large(at) ? "yes" : "no");
+    fact("its contents are intact", intact(at) ? "yes" : "no");
+
+    fact("protected whole", reason(protect(at, SPAN, 1)));
+    fact("protected whole, it is still large", is_large(at) ? "yes" : "no");
+    protect(at, SPAN, 0);
+    fact("protected in part", reason(protect(at, PAGE, 1)));
+    fact("protected in part, it is still large", is_large(at) ? "yes" : "no");
+    protect(at, SPAN, 0);
+
+    /* All pages are present: the page becomes large again while it is registered. */
+    fact("collapsed while registered", reason(madvise(at, SPAN, MADV_COLLAPSE)));
+    fact("unregistered", reason(dismiss(at, SPAN)));
+    fact("unregistered, its contents are intact", intact(at) ? "yes" : "no");
+    if (!is_large(at)) fact("collapsed after it was unregistered", reason(madvise(at, SPAN, MADV_COLLAPSE)));
+
+    /* A page that is missing when its range is unregistered. */
+    enlist(at, SPAN);
+    madvise(at + PAGE, PAGE, MADV_DONTNEED);
+    fact("collapsed with a page missing", reason(madvise(at, SPAN, MADV_COLLAPSE)));
+    dismiss(at, SPAN);
+    fact("missing page after it was unregistered", at[PAGE] == 0 ? "zero" : "not zero");
+
+    if (moves) {
+        char *from = range(1, MADV_HUGEPAGE), *to = range(1, MADV_NOHUGEPAGE);
+        fill(from);
+        enlist(from, SPAN), enlist(to, SPAN);
+        fact("moved whole", reason(move(to, from, SPAN)));
+        fact("moved whole, it is still large", is_large(to) ? "yes" : "no");
+        fact("moved whole, its contents are intact", intact(to) ? "yes" : "no");
+        char *target = range(2, MADV_NOHUGEPAGE);
+        from = range(1, MADV_HUGEPAGE);
+        fill(from);
+        enlist(from, SPAN), enlist(target, 2 * SPAN);
+        put(target, page); /* gives the first span of the target a page table */
+        madvise(target, PAGE, MADV_DONTNEED);
+        fact("moved whole to a page table", reason(move(target, from, SPAN)));
+        fact("moved to a page table, it is still large", is_large(target) ? "yes" : "no");
+        fact("moved to a page table, its contents are intact", intact(target) ? "yes" : "no");
+        from = range(1, MADV_HUGEPAGE), target = range(1, MADV_NOHUGEPAGE);
+        fill(from);
+        enlist(from, SPAN), enlist(target, SPAN);
+        fact("moved in part", reason(move(target, from, PAGE)));
+        fact("moved in part, the rest is large", is_large(from) ? "yes" : "no");
+        char *mixed = range(1, MADV_HUGEPAGE), *zeros = range(1, MADV_NOHUGEPAGE);
+        enlist(zeros, SPAN);
+        volatile char seen = mixed[0]; /* maps the large page of zeros */
+        (void)seen;
+        enlist(mixed, SPAN);
+        fact("moved page of zeros", reason(move(zeros, mixed, PAGE)));
+    }
+
+    /* A mapping over a registered range. */
+    char *over = range(1, MADV_NOHUGEPAGE);
+    enlist(over, SPAN);
+    mmap(over, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    fact("mapped over, still registered", put(over, page) == 0 ? "yes" : "no");
+    /* A reserved range, which is made accessible after its registration. */
+    char *guarded = range(1, MADV_NOHUGEPAGE);
+    mprotect(guarded, SPAN, PROT_NONE);
+    fact("reserved range registered", reason(enlist(guarded, SPAN)));
+    mprotect(guarded, SPAN, PROT_READ | PROT_WRITE);
+    fact("made accessible, still registered", put(guarded, page) == 0 ? "yes" : "no");
+    /* A call of the kernel on a missing page: only who may handle such faults waits for the page, so that the write
+       here is not tried where it would wait for good. */
+    if (argc > 1 && !strcmp(argv[1], "user-mode")) {
+        int pipes[2];
+        if (pipe(pipes)) return 1;
+        errno = 0;
+        fact("write(2) of a missing page", reason(write(pipes[1], guarded + PAGE, 1) < 0));
+    }
+    partly_dropped();
+    if (moves) partly_moved();
+    return 0;
+}
