@@ -1,5 +1,6 @@
 //! Defines the heap's interface, and does the work outside of its lock.
 
+mod change_over;
 mod fork;
 mod locked;
 mod request;

@@ -1,5 +1,6 @@
 //! Allocates, resizes and frees extents.
 
+mod change_over;
 mod commit;
 mod find;
 mod free;
@@ -116,6 +117,12 @@ impl<B: Backing> Arena<B> {
     #[must_use]
     pub fn room(&self) -> usize {
         self.limit.saturating_sub(self.spans.warm() * SPAN)
+    }
+
+    /// Returns whether the limit is exceeded if every block is touched.
+    #[must_use]
+    pub fn exceeds_limit(&self) -> bool {
+        self.spans.warm() > self.limit / SPAN
     }
 
     /// Returns whether more than a quarter of the limit is warm, in which case free memory is offered to the kernel.

@@ -1,0 +1,29 @@
+//! Moves the heap from near to far memory while the program uses it.
+
+use super::LargeBlockHeap;
+use core::ops::Range;
+use largesse_arena::{Backing, Retention};
+use largesse_report::BlockKind;
+
+impl<B: Backing> LargeBlockHeap<B> {
+    /// Returns whether the heap exceeds its limit if every block is touched.
+    pub fn exceeds_limit(&self) -> bool {
+        self.inner.with(|inner| inner.arena.exceeds_limit())
+    }
+
+    /// Calls `take_over`, which makes the whole range far memory, with the runs of spans that may hold something, counted
+    /// from the start of the range. No other thread is inside the heap during that call. If it succeeds, the heap retains
+    /// as much free memory as `retention` says; otherwise nothing changes.
+    pub fn change_over<R, E>(
+        &self,
+        retention: Retention,
+        take_over: impl FnOnce(&mut dyn Iterator<Item = Range<usize>>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.inner.with(|inner| {
+            let taken = take_over(&mut inner.arena.warm_runs())?;
+            inner.arena.became_far(retention);
+            inner.records.rekind(BlockKind::Thp, BlockKind::Small);
+            Ok(taken)
+        })
+    }
+}
