@@ -6,7 +6,7 @@ mod options;
 
 use libfuzzer_sys::fuzz_target;
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "LARGESSE_PAGES",
     "LARGESSE_LOCK",
     "LARGESSE_MIN_KB",
@@ -17,13 +17,14 @@ const NAMES: [&str; 14] = [
     "LARGESSE_CHILDREN",
     "LARGESSE_PID",
     "LARGESSE_AHEAD",
+    "LARGESSE_LIMIT",
     "LARGESSE_LOCAL",
     "LARGESSE_FAR",
     "LARGESSE_PAGE_SIZE",
     "LARGESSE_FAULT_ENGINE",
 ];
 
-fuzz_target!(|values: [Option<String>; 14]| {
+fuzz_target!(|values: [Option<String>; 15]| {
     let get = |name: &str| {
         let place = NAMES.iter().position(|known| *known == name)?;
         values[place].clone()

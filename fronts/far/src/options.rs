@@ -17,7 +17,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
-const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
+const LIMIT: &str = "LARGESSE_LIMIT";
+const STATIC_DATA: &str = "LARGESSE_STATIC_DATA";
+const SWITCHES: [&str; 2] = [STATIC_DATA, "LARGESSE_PREFETCH"];
 
 /// The settings of far memory, each read once.
 struct Parsed {
@@ -106,15 +108,28 @@ fn parse(
     value: impl Fn(&'static str) -> Option<Setting>,
     get: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Parsed>, FarError> {
-    let local = value("LARGESSE_LOCAL");
-    let Some(local) = local else {
-        let unused =
-            ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", ENGINE].into_iter().chain(SWITCHES).find_map(&value);
-        return unused.map_or(Ok(None), |it| Err(it.refused("nothing without --local SIZE")));
+    let (local, limit) = (value("LARGESSE_LOCAL"), value(LIMIT));
+    let (amount, first) = match (local, limit) {
+        (None, None) => {
+            let unused =
+                ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", ENGINE].into_iter().chain(SWITCHES).find_map(&value);
+            return unused.map_or(Ok(None), |it| {
+                Err(it.refused("nothing without --local SIZE, or --limit under `largesse run`"))
+            });
+        }
+        (Some(_), Some(limit)) => {
+            return Err(limit.excluded_by("--local", "each bounds memory in its own way"));
+        }
+        (Some(local), None) => (local.size(largesse_settings::local)?, ("LARGESSE_LOCAL", local.value)),
+        (None, Some(limit)) => {
+            limit.size(largesse_settings::limit)?;
+            served_by_limit(&value)?;
+            // The library sets it when the limit comes near.
+            (Amount::Bytes(0), (LIMIT, limit.value))
+        }
     };
-    let amount = local.size(largesse_settings::local)?;
     let mut page_size = None;
-    let mut variables = vec![("LARGESSE_LOCAL", local.value)];
+    let mut variables = vec![first];
     let store = match value("LARGESSE_FAR") {
         Some(store) => named(&store)?,
         None => in_file(default_file(get("TMPDIR"))),
@@ -136,6 +151,24 @@ fn parse(
         }
     }
     Ok(Some(Parsed { local: amount, page_size, variables }))
+}
+
+/// Refuses settings of far memory that `--limit` does not serve.
+fn served_by_limit(value: impl Fn(&'static str) -> Option<Setting>) -> Result<(), FarError> {
+    if let Some(store) = value("LARGESSE_FAR")
+        && !matches!(StoreName::parse(&store.value.to_string_lossy()), Some(StoreName::File(_)))
+    {
+        return Err(store.refused("file:PATH with --limit"));
+    }
+    if let Some(engine) = value(ENGINE)
+        && !["auto", "events"].iter().any(|word| engine.value == *word)
+    {
+        return Err(engine.refused("auto, events with --limit"));
+    }
+    match value(STATIC_DATA) {
+        Some(switch) if switch.value == "on" => Err(switch.refused("off with --limit")),
+        _ => Ok(()),
+    }
 }
 
 fn named(store: &Setting) -> Result<OsString, FarError> {
@@ -224,6 +257,22 @@ mod tests {
     }
 
     #[test]
+    fn limit_takes_a_file() {
+        let all = worked_out(&[("LARGESSE_LIMIT", "auto")]).unwrap();
+        let want = [("LARGESSE_LIMIT", "auto"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
+        assert_eq!(all, want.map(|(name, value)| (name, value.into())));
+        for (given, words) in [
+            (("LARGESSE_FAR", "memory:"), "file:PATH with --limit"),
+            (("LARGESSE_FAULT_ENGINE", "thread"), "auto, events with --limit"),
+            (("LARGESSE_STATIC_DATA", "on"), "off with --limit"),
+            (("LARGESSE_LOCAL", "1G"), "LARGESSE_LIMIT=8G cannot be combined with --local"),
+        ] {
+            let message = worked_out(&[("LARGESSE_LIMIT", "8G"), given]).unwrap_err();
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
     fn relative_files_become_absolute() {
         let all = worked_out(&[("LARGESSE_LOCAL", "50%"), ("LARGESSE_FAR", "file:swap")]).unwrap();
         assert_eq!(all[0].1, "50%");
@@ -240,7 +289,7 @@ mod tests {
             (("LARGESSE_LOCAL", "1000"), "1000 bytes without a unit, and the least is 1M"),
             (("LARGESSE_LOCAL", "4"), "did you mean 4G or 4M?"),
             (("LARGESSE_LOCAL", "99999999999T"), "more than this machine can address"),
-            (("LARGESSE_FAR", "memory:"), "nothing without --local"),
+            (("LARGESSE_FAR", "memory:"), "nothing without --local SIZE, or --limit under `largesse run`"),
         ] {
             let message = worked_out(&[given]).unwrap_err();
             assert!(message.contains(words), "{message}");

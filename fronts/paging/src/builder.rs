@@ -1,6 +1,6 @@
 //! Makes far memory step by step. The steps are apart because the library adds its own between them.
 
-use crate::config::FarConfig;
+use crate::config::{FarConfig, Store};
 use crate::error::Error;
 use crate::store::{self, AnyStore, StoreInfo};
 use largesse_pager::{FarMemory, FarRange, Fatal, Linux, Local, Pager, Segments};
@@ -59,6 +59,20 @@ impl FarBuilder {
         self.faults.by_signal() || self.faults.method() == OpenMethod::UserModeOnly
     }
 
+    /// Returns whether the kernel moves pages (Linux 6.8), so that pages to which a device writes stay resident.
+    #[must_use]
+    pub fn moves_pages(&self) -> bool {
+        self.faults.can_move()
+    }
+
+    /// Opens a store and closes it again, to find out early whether it can be used.
+    ///
+    /// # Errors
+    /// Returns an error if the store refuses.
+    pub fn try_store(&self, choice: &Store) -> Result<(), Error> {
+        store::open(choice, 0, &self.broker).map(drop)
+    }
+
     /// Adds `len` bytes of mapped memory at the address `start` as a segment; returns the number of its first page.
     pub fn add(&mut self, start: usize, len: usize) -> PageNumber {
         let page = base_page();
@@ -111,6 +125,12 @@ impl Unstarted {
     #[must_use]
     pub fn kernel(&self) -> &Linux {
         self.far.pager().kernel()
+    }
+
+    /// Returns the far memory, for pages that it takes over before its threads start.
+    #[must_use]
+    pub fn far(&self) -> &Far {
+        &self.far
     }
 
     /// Starts the threads that handle faults and evict pages; they end with the process.

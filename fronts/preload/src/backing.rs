@@ -1,15 +1,18 @@
-//! Provides the backing of the process's heap: near memory, or far memory over a store.
+//! Provides the backing of the process's heap: near memory, far memory over a store, or near memory that becomes far.
 
+use crate::limited::LimitedMemory;
 use core::ptr::NonNull;
 use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
 use largesse_pages::MapError;
 pub(crate) use largesse_paging::Far;
 
-/// Backs the process's heap by near or far memory, chosen once.
+/// Backs the process's heap, chosen once.
 #[derive(Debug)]
 pub(crate) enum HeapBacking {
     /// The heap uses memory of this machine.
     Near(NearMemory),
+    /// The heap uses memory of this machine until a limit comes near, and far memory from then on.
+    Limited(LimitedMemory),
     /// The heap uses far memory, of which a bounded part is resident and the rest is in a store.
     Far(Far),
 }
@@ -18,13 +21,21 @@ impl HeapBacking {
     pub(crate) fn near(&self) -> Option<&NearMemory> {
         match self {
             HeapBacking::Near(near) => Some(near),
-            HeapBacking::Far(_) => None,
+            HeapBacking::Limited(_) | HeapBacking::Far(_) => None,
+        }
+    }
+
+    pub(crate) fn limited(&self) -> Option<&LimitedMemory> {
+        match self {
+            HeapBacking::Limited(limited) => Some(limited),
+            HeapBacking::Near(_) | HeapBacking::Far(_) => None,
         }
     }
 
     pub(crate) fn far(&self) -> Option<&Far> {
         match self {
             HeapBacking::Near(_) => None,
+            HeapBacking::Limited(limited) => limited.far(),
             HeapBacking::Far(far) => Some(far),
         }
     }
@@ -32,6 +43,7 @@ impl HeapBacking {
     fn backing(&self) -> &dyn Backing {
         match self {
             HeapBacking::Near(near) => near,
+            HeapBacking::Limited(limited) => limited,
             HeapBacking::Far(far) => far,
         }
     }

@@ -1,8 +1,9 @@
-//! Measures and reports memory of the program that `--local` does not bound, because it is not far memory.
+//! Measures and reports memory of the program that `--local` does not bound and `--limit` cannot evict, because it is
+//! not far memory.
 
 use crate::message::warn;
 use crate::settings::is_launched;
-use crate::{heap, record};
+use crate::{heap, record, spill};
 use core::fmt::{self, Display};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -179,11 +180,17 @@ pub(crate) fn update() {
     }
     if is_launched() && all >= REPORTED.load(Ordering::Relaxed).saturating_mul(GROWTH) {
         REPORTED.store(all, Ordering::Relaxed);
-        warn(&format!(
-            "{} MiB of this program's memory are not covered by --local, which is {} MiB now: {uncovered}",
-            all >> 20,
-            local >> 20
-        ));
+        let (all, local) = (all >> 20, local >> 20);
+        warn(&if spill::is_watched() {
+            format!(
+                "{all} MiB of this program's memory cannot be evicted, and --limit leaves {local} MiB for the rest: \
+                 {uncovered}"
+            )
+        } else {
+            format!(
+                "{all} MiB of this program's memory are not covered by --local, which is {local} MiB now: {uncovered}"
+            )
+        });
     }
 }
 

@@ -1,18 +1,15 @@
 //! Makes far memory in this process: its ranges, store, userfaultfd and threads.
 
 use crate::backing::Far;
+use crate::lost::pager_failed;
 use crate::statics::{self, Piece};
-use crate::{causes, guard, helper, io, last_thread, lost, message, settings, timeline};
+use crate::{causes, far_store, guard, helper, io, last_thread, message, settings, timeline};
 use largesse_machine::thread;
-use largesse_pager::PagerError;
 use largesse_pages::fault::{FaultError, refuse_direct_input};
 use largesse_pages::{Reserved, base_page};
 use largesse_paging::{Error, FarBuilder, FarConfig, FarPager, FaultEngine, start_broker};
-use largesse_report::{Cause, FarStore, Region};
-use std::sync::{Arc, OnceLock};
-
-/// Names the store for `largesse status`, which reads it from outside.
-static STORE: OnceLock<FarStore> = OnceLock::new();
+use largesse_report::{Cause, Region};
+use std::sync::Arc;
 
 /// Tells the user why there is no far memory.
 type Refusal = String;
@@ -51,7 +48,7 @@ pub(crate) fn make(
     // Last, because its low addresses are used first, which keeps a store in a file as short as possible.
     let (heap, mappings) = (builder.add_range(heap), builder.add_range(mappings));
     let mapped = mappings.first;
-    let unstarted = builder.build(heap, mappings, config, lost).map_err(refused)?;
+    let unstarted = builder.build(heap, mappings, config, pager_failed).map_err(refused)?;
     if !unstarted.kernel().knows_pinned() {
         refuse_direct_input().map_err(|FaultError(errno)| {
             format!("before Linux 6.8 it needs seccomp: {}", std::io::Error::from_raw_os_error(errno))
@@ -60,7 +57,7 @@ pub(crate) fn make(
     }
     last_thread::watch();
     let (far, store) = guard::outside(|| unstarted.start()).map_err(refused)?;
-    let _ = STORE.set(FarStore::new(store.agent, &store.name));
+    far_store::set(&store);
     far.pager().set_label(mapped, Region::Mapping as u64);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
@@ -96,16 +93,14 @@ fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
     far.pager().enter(pages).map_err(|error| format!("for the program's static data: {error}"))?;
     let mut here = Vec::new();
     let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
-    largesse_pages::each_resident(at, piece.at.len(), &mut |offset| here.push(first + offset / page));
+    largesse_pages::each_resident(at, piece.at.len(), &mut |offset| {
+        let number = first + offset / page;
+        here.push(number..number + 1);
+    });
     far.pager().adopt(here.into_iter());
     far.mapped_more(first, piece.at.len());
     far.pager().set_label(first, Region::Static as u64);
     Ok(())
-}
-
-/// Returns the description of the store, if there is far memory.
-pub(crate) fn about_store() -> Option<&'static FarStore> {
-    STORE.get()
 }
 
 fn no_filter(errno: i32) -> Refusal {
@@ -115,12 +110,8 @@ fn no_filter(errno: i32) -> Refusal {
     )
 }
 
-fn lost(error: &PagerError) -> ! {
-    lost::give_up(&error.to_string())
-}
-
 /// Starts the threads of `pager` in a forked child, which has none of them yet.
 pub(crate) fn start_threads(pager: &Arc<FarPager>) -> std::io::Result<()> {
     last_thread::watch();
-    guard::outside(|| largesse_pager::start(pager, lost))
+    guard::outside(|| largesse_pager::start(pager, pager_failed))
 }

@@ -14,7 +14,7 @@ use crate::backing::HeapBacking;
 use crate::heap::{LargeHeap, backing, heap};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
-use crate::{far_fork, helper, last_thread, make, private, record};
+use crate::{far_fork, helper, last_thread, make, private, record, spill};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -129,8 +129,9 @@ pub(crate) unsafe extern "C" fn in_child() {
         HeapGuard::NoHeap => {
             far_fork::refuse_unstopped();
             make::after_fork_without_heap();
+            spill::forget();
         }
-        HeapGuard::Interrupted => {}
+        HeapGuard::Interrupted => spill::forget(),
     }
     drop(signals);
 }
@@ -146,6 +147,9 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
     if let Some(near) = backing().and_then(HeapBacking::near) {
         // SAFETY: only this thread exists in the child.
         heap.demote_in_child(|first, spans| unsafe { near.demote(first, spans, &mut lost) });
+    }
+    if spill::in_child() {
+        helper::start(false);
     }
     let done = 0_usize.to_ne_bytes();
     send(CHILD, done.as_ptr(), done.len());

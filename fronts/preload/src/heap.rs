@@ -41,6 +41,11 @@ pub(crate) fn far() -> Option<&'static Far> {
     backing().and_then(HeapBacking::far)
 }
 
+/// Returns whether the heap is on far memory, or may be at any time.
+pub(crate) fn may_be_far() -> bool {
+    backing().is_some_and(|backing| !matches!(backing, HeapBacking::Near(_)))
+}
+
 /// Makes a new heap visible to all threads.
 pub(crate) fn set(backing: &'static HeapBacking, heap: &'static LargeHeap) {
     BACKING.store((&raw const *backing).cast_mut(), Ordering::Release);

@@ -9,14 +9,17 @@
 //! helper keeps below the limits on the process's memory (`limit.rs`).
 //!
 //! Between requests it sleeps, and now and then returns unused memory to the kernel, since an idle program makes no
-//! call that would do so. A forked child has no helper.
+//! call that would do so. With `--limit` it also watches the limit (`spill.rs`). A forked child has a helper only then.
 
 use crate::limit::Limit;
+use crate::service_thread::spawn;
+use crate::spill::LimitWatch;
 use crate::waits::WaitMonitor;
-use crate::{causes, coverage, guard, heap, last_thread};
+use crate::wanted::{ABSENT, DECAY_ONLY, WANTED};
+use crate::{causes, coverage, heap, spill};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
 use largesse_arena::DECAY_SECONDS;
-use largesse_machine::service;
 use largesse_malloc::HeapBlock;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
@@ -36,12 +39,6 @@ const PAUSE: (u32, u32) = (1, 16);
 /// Seconds between two checks of the waits for far memory and of its coverage.
 const FAR_SECONDS: u32 = 1;
 
-/// [`WANTED`] has this value without a helper.
-const ABSENT: u32 = u32::MAX;
-/// [`WANTED`] has this value if the helper prepares no spans and is never woken.
-const DECAY_ONLY: u32 = u32::MAX - 1;
-/// Holds the number of spans to prepare, or [`ABSENT`] or [`DECAY_ONLY`].
-static WANTED: AtomicU32 = AtomicU32::new(ABSENT);
 /// Holds the last block with cold memory that was handed out, as [`ColdBlock`].
 static LAST: AtomicU64 = AtomicU64::new(0);
 /// Holds the block with cold memory that was handed out before [`LAST`], as [`ColdBlock`].
@@ -53,13 +50,16 @@ static PAUSED_UNTIL: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn start(prepare: bool) {
     // SAFETY: no preconditions.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    if prepare && processors < 2 || WANTED.load(Ordering::Relaxed) != ABSENT {
+    let alone = processors < 2;
+    if prepare && alone && !spill::is_watched() || WANTED.load(Ordering::Relaxed) != ABSENT {
         return;
     }
+    let prepare = prepare && !alone;
     WANTED.store(if prepare { 0 } else { DECAY_ONLY }, Ordering::Relaxed);
     if !spawn(work) {
         WANTED.store(ABSENT, Ordering::Relaxed);
         causes::note(Cause::HelperRefused);
+        spill::give_up("the thread that watches it could not be started");
     }
 }
 
@@ -116,31 +116,31 @@ pub(crate) fn forget() {
     WANTED.store(ABSENT, Ordering::Relaxed);
 }
 
-/// Starts a thread that receives none of the program's signals, outside `Inside`, since that allocates; returns whether
-/// it was started.
-pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
-    const STACK: usize = 128 << 10;
-    last_thread::watch();
-    guard::outside(|| service::start(c"largesse", STACK, &[], work)).is_ok()
-}
-
 fn work() {
     let mut pause = PAUSE.0;
     let mut waits = WaitMonitor::new();
-    let limit = if WANTED.load(Ordering::Relaxed) == DECAY_ONLY { None } else { Limit::of_own_thread() };
+    let prepares = WANTED.load(Ordering::Relaxed) != DECAY_ONLY;
+    let limit = if prepares || spill::is_watched() { Limit::of_own_thread() } else { None };
+    let mut watch = LimitWatch::new(limit.as_ref());
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
         let Some(heap) = heap::heap() else {
-            largesse_pages::wait_while_for(&WANTED, spans, FAR_SECONDS);
+            largesse_pages::wait_while_for(&WANTED, spans, Duration::from_secs(FAR_SECONDS.into()));
             continue; // with far memory the thread is started before the heap
         };
         if spans == 0 || spans >= DECAY_ONLY {
             let seconds = if heap::far().is_some() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
-            largesse_pages::wait_while_for(&WANTED, spans, seconds);
+            watch.sleep(heap, &WANTED, spans, Duration::from_secs(seconds.into()));
+            if spans == 0 && heap::far().is_some() {
+                // A page that is filled before its use would evict another one.
+                let _ = WANTED.compare_exchange(0, DECAY_ONLY, Ordering::Relaxed, Ordering::Relaxed);
+            }
             heap.tick();
             waits.check();
             coverage::update();
-            limit.iter().for_each(|limit| limit.refresh(heap));
+            if heap::far().is_none() {
+                limit.iter().for_each(|limit| limit.refresh(heap));
+            }
             continue;
         }
         limit.iter().for_each(|limit| limit.refresh(heap));
@@ -161,6 +161,7 @@ fn work() {
             pause = PAUSE.0;
             left = left.saturating_sub(done);
             limit.iter().for_each(|limit| limit.refresh(heap));
+            watch.step(heap);
         }
         WANTED.store(0, Ordering::Relaxed);
     }

@@ -1,43 +1,129 @@
-//! Keeps the heap below the limit on memory of the machine or of a control group.
+//! Keeps the heap below the limit on memory of the machine, of a control group, or of `--limit`.
 //!
 //! Exceeding a limit ends the process without notice, so the heap is told in advance how many bytes it may
 //! hold: its resident bytes, and most of those that are available. The first reading is made with the heap; the helper
 //! thread makes later ones, from files in a descriptor table of its own. `malloc` opens no file after the first large
 //! block: a program may have forbidden that to itself, or rely on the number of its next descriptor.
 
-use crate::heap::LargeHeap;
+use crate::heap::{self, LargeHeap};
+use crate::message;
+use crate::settings::options;
 use largesse_machine::Room;
-use largesse_pages::descriptors;
 use largesse_pages::residency::{Answer, Inspector};
+use largesse_pages::{base_page, descriptors};
+use largesse_settings::MemoryLimit;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// Number of bytes (or half, where fewer are available) that stay free for stacks, small requests and other processes of the
 /// control group.
 const SPARE: u64 = 64 << 20;
+/// With `--limit`, a tenth of the limit stays free, and at least this many bytes.
+const LEAST_RESERVE: u64 = 16 << 20;
 
-/// Keeps files open that tell the bytes available, and those of the heap that are resident.
+/// Keeps files open that tell the bytes available, and those that are resident.
 #[derive(Debug)]
 pub(crate) struct Limit {
     room: Room,
     pages: Option<Inspector>,
+    bound: Option<Bound>,
+}
+
+/// The bound of `--limit`.
+#[derive(Debug)]
+struct Bound {
+    /// The file that tells the resident bytes of the process.
+    own: Option<File>,
+    /// The bytes that the process may have resident; `None`: only the limits around it count.
+    bytes: Option<u64>,
+}
+
+/// What `--limit` leaves, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Bytes before the limit is reached, less its reserve; 0 within the reserve.
+    pub(crate) before_reserve: u64,
+    /// Bytes by which the reserve has been used.
+    pub(crate) of_reserve: u64,
+    /// Size of the reserve in bytes, all of it.
+    pub(crate) reserve: u64,
+    /// Resident bytes of this process.
+    pub(crate) resident: u64,
 }
 
 impl Limit {
     /// Opens the files in the calling service thread, which gets its own descriptor table; `None` before Linux 5.9.
     pub(crate) fn of_own_thread() -> Option<Limit> {
         descriptors::own_table().ok()?;
-        Some(Limit { room: Room::open(Path::new("/")), pages: Inspector::open(None).ok() })
+        message::has_own_table();
+        Some(Limit::open())
     }
 
-    /// Sets the heap's limit from the bytes available now.
+    fn open() -> Limit {
+        let bound = options().limit.as_ref().map(|config| Bound {
+            // `thread-self`: the files of the process are empty once its first thread has ended.
+            own: File::open("/proc/thread-self/statm").ok(),
+            bytes: match config.limit {
+                MemoryLimit::Auto => None,
+                MemoryLimit::Bytes(bytes) => Some(bytes as u64),
+            },
+        });
+        Limit { room: Room::open(Path::new("/")), pages: Inspector::open(None).ok(), bound }
+    }
+
+    /// Sets the heap's limit from the bytes available now. Far memory has a bound of its own.
     pub(crate) fn refresh(&self, heap: &LargeHeap) {
-        if let Some(available) = self.room.available() {
-            set(heap, self.resident(heap), available);
+        if heap::far().is_none()
+            && let Some(available) = self.available()
+        {
+            self.set(heap, self.resident(heap), available);
         }
     }
 
+    fn set(&self, heap: &LargeHeap, resident: u64, available: u64) {
+        let all = resident.saturating_add(available);
+        let usable = if self.bound.is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
+        heap.set_limit(usize::try_from(usable).unwrap_or(usize::MAX));
+    }
+
+    /// Returns the bytes that the process may still use, if any limit is known.
+    fn available(&self) -> Option<u64> {
+        let own = self.bound.as_ref().and_then(Bound::available);
+        self.room.available().into_iter().chain(own).min()
+    }
+
+    /// Returns the bytes that stay free with `--limit`.
+    fn reserve(&self) -> u64 {
+        (self.bytes() / 10).max(LEAST_RESERVE)
+    }
+
+    /// Returns the tightest limit in bytes: of the machine, the control groups, and `--limit`.
+    pub(crate) fn bytes(&self) -> u64 {
+        let own = self.bound.as_ref().and_then(|bound| bound.bytes);
+        let machine = largesse_pages::physical_memory() as u64;
+        self.room.group_limit().into_iter().chain(own).fold(machine, u64::min)
+    }
+
+    /// Returns what `--limit` leaves.
+    pub(crate) fn left(&self) -> Left {
+        let available = self.available().unwrap_or(u64::MAX);
+        let reserve = self.reserve();
+        Left {
+            before_reserve: available.saturating_sub(reserve),
+            of_reserve: reserve.saturating_sub(available),
+            reserve,
+            resident: self.own_resident(),
+        }
+    }
+
+    /// Returns the resident bytes of the process as `--limit` counts them, 0 without that option.
+    pub(crate) fn own_resident(&self) -> u64 {
+        self.bound.as_ref().and_then(Bound::resident).unwrap_or(0)
+    }
+
     /// Returns the resident bytes of the heap; 0 before Linux 6.7, whose kernel cannot tell.
-    fn resident(&self, heap: &LargeHeap) -> u64 {
+    pub(crate) fn resident(&self, heap: &LargeHeap) -> u64 {
         let (start, _) = heap.range();
         let answer = self.pages.as_ref().map(|pages| pages.ask(start as u64, heap.used_range() as u64));
         match answer {
@@ -47,16 +133,29 @@ impl Limit {
     }
 }
 
-/// Sets the limit of a new heap.
-pub(crate) fn first(heap: &LargeHeap) {
-    if let Some(available) = Room::open(Path::new("/")).available() {
-        set(heap, 0, available);
+impl Bound {
+    fn resident(&self) -> Option<u64> {
+        let mut text = [0; 128];
+        let len = self.own.as_ref()?.read_at(&mut text, 0).ok()?;
+        resident_pages(core::str::from_utf8(&text[..len]).ok()?).map(|pages| pages * base_page() as u64)
+    }
+
+    fn available(&self) -> Option<u64> {
+        Some(self.bytes?.saturating_sub(self.resident()?))
     }
 }
 
-fn set(heap: &LargeHeap, resident: u64, available: u64) {
-    let usable = usable(resident.saturating_add(available));
-    heap.set_limit(usize::try_from(usable).unwrap_or(usize::MAX));
+/// Returns the second number of `/proc/PID/statm`.
+fn resident_pages(statm: &str) -> Option<u64> {
+    statm.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Sets the limit of a new heap.
+pub(crate) fn first(heap: &LargeHeap) {
+    let limit = Limit::open();
+    if let Some(available) = limit.available() {
+        limit.set(heap, 0, available);
+    }
 }
 
 /// Returns how many of `all` bytes the heap may hold: at most 7/8, and all but [`SPARE`] or half, whichever is less.
@@ -66,7 +165,7 @@ fn usable(all: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::usable;
+    use super::*;
 
     #[test]
     fn every_limit_leaves_spare_bytes() {
@@ -74,5 +173,20 @@ mod tests {
         for (all, want) in [(0, 0), (60, 30), (128, 64), (200, 136), (4096, 3584), (24_576, 21_504)] {
             assert_eq!(usable(all * MIB), want * MIB, "of {all} MiB");
         }
+    }
+
+    #[test]
+    fn resident_pages_are_the_second_number() {
+        assert_eq!(resident_pages("5120 345 120 7 0 890 0\n"), Some(345));
+        assert_eq!(resident_pages(""), None);
+    }
+
+    #[test]
+    fn own_resident_bytes_are_read() {
+        let bound = Bound { own: File::open("/proc/thread-self/statm").ok(), bytes: Some(1 << 40) };
+        let resident = bound.resident().expect("proc is mounted");
+        assert!((1 << 18..1 << 40).contains(&resident), "{resident} bytes are resident");
+        let left = bound.available().expect("a bound");
+        assert!(left < 1 << 40 && left > (1 << 40) - (1 << 36), "{left} bytes are left");
     }
 }

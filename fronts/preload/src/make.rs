@@ -58,6 +58,9 @@ pub(crate) fn make_far(config: &FarConfig) -> Result<(), String> {
         Some(HeapBacking::Far(_)) => {
             Err("this session has far memory already, chosen when it started".into())
         }
+        Some(HeapBacking::Limited(_)) => {
+            Err("this session was started with --limit, which makes far memory when it is needed".into())
+        }
         Some(HeapBacking::Near(_)) => Err("this session has large blocks already; far memory is chosen \
             before the first one, or at the start: largesse run --local SIZE -- PROGRAM"
             .into()),

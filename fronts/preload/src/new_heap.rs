@@ -3,12 +3,13 @@
 use crate::backing::HeapBacking;
 use crate::causes::note;
 use crate::heap::LargeHeap;
+use crate::limited::LimitedMemory;
 use crate::message::refuse_to_start;
 use crate::options::Options;
 use crate::rlimit::soft_limit;
 use crate::settings::options;
 use crate::slots::r::header;
-use crate::{far, limit, shortage};
+use crate::{far, limit, shortage, spill};
 use core::ptr::NonNull;
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{LargeBlockHeap, LargeHeapSettings};
@@ -25,6 +26,9 @@ type Made = (&'static HeapBacking, &'static LargeHeap);
 /// Reserves the range and makes the heap on it; counts the causes for which the kernel grants less.
 pub(crate) fn make() -> Option<Made> {
     let options = options();
+    if options.limit.is_some() {
+        return make_limited(options);
+    }
     match &options.far {
         None => {
             let made = make_on(near_backing(options)?, Retention::default());
@@ -35,6 +39,16 @@ pub(crate) fn make() -> Option<Made> {
             Err(why) => refuse_to_start(&format!("no far memory: {}", shortage::with_limits(why))),
         },
     }
+}
+
+/// Makes the heap on near memory that becomes far when the limit of the settings comes near.
+fn make_limited(options: &Options) -> Option<Made> {
+    if let Err(why) = spill::begin() {
+        refuse_to_start(&format!("the program cannot be kept below --limit: {}", shortage::with_limits(why)));
+    }
+    let range = leak(reserve(SPAN, near_limit())?)?;
+    let backing = HeapBacking::Limited(LimitedMemory::new(range, page_kind(options.pages)));
+    make_on(backing, Retention::default()).inspect(|(_, heap)| limit::first(heap))
 }
 
 /// Makes the heap, and the program's static arrays if asked, far memory; otherwise returns a message for the user.
@@ -59,9 +73,18 @@ fn make_on(backing: HeapBacking, retention: Retention) -> Option<Made> {
 fn near_backing(options: &Options) -> Option<HeapBacking> {
     let kind = page_kind(options.pages);
     let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
-    // Blocks cannot exceed the limit on data, and the tables of a larger range would use it up.
-    let most = (soft_limit(libc::RLIMIT_AS) / 2).min(soft_limit(libc::RLIMIT_DATA));
-    Some(HeapBacking::Near(NearMemory::new(reserve(align, most)?, kind, options.placement, options.lock)))
+    Some(HeapBacking::Near(NearMemory::new(
+        reserve(align, near_limit())?,
+        kind,
+        options.placement,
+        options.lock,
+    )))
+}
+
+/// Returns the largest size in bytes of a range of near memory. Blocks cannot exceed the limit on data, and the tables
+/// of a larger range would use it up.
+fn near_limit() -> usize {
+    (soft_limit(libc::RLIMIT_AS) / 2).min(soft_limit(libc::RLIMIT_DATA))
 }
 
 /// Reserves address space for four times the memory of the machine, at most `limit` bytes.

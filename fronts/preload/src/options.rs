@@ -3,15 +3,17 @@
 use largesse_kernels::Isa;
 use largesse_malloc::DataAlign;
 use largesse_pages::Placement;
-use largesse_paging::{FarConfig, FaultEngine, Store};
+use largesse_paging::{Amount, FarConfig, FaultEngine, Store};
 use largesse_report::PageChoice;
-use largesse_settings::{Misread, SWITCH, block_size};
+use largesse_settings::{MemoryLimit, Misread, SWITCH, block_size};
 
 /// Smallest request in KiB that the heap serves by default; `docs/decisions/003-min-kb.md` has the measurement.
 pub(crate) const DEFAULT_MIN_KB: usize = 256;
 /// The same with far memory: lower, because blocks that are not far take local memory.
 pub(crate) const FAR_MIN_KB: usize = 64;
 const LARGEST_KB: usize = 1 << 40;
+const LIMIT: &str = "LARGESSE_LIMIT";
+const FAR: &str = "LARGESSE_FAR";
 
 /// Holds all settings of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,12 +38,22 @@ pub(crate) struct Options {
     pub(crate) ahead: bool,
     /// Settings of far memory; `None` for memory of this machine.
     pub(crate) far: Option<FarConfig>,
+    /// The limit near which memory of this machine becomes far memory; `None` without one, and with far memory.
+    pub(crate) limit: Option<LimitConfig>,
     /// Whether the program's static arrays are far memory, too, if there is any.
     pub(crate) static_data: bool,
     /// Instruction set of the kernels; `None`: the fastest.
     pub(crate) isa: Option<Isa>,
     /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None`: one for each processor.
     pub(crate) threads: Option<usize>,
+}
+
+/// A limit on memory, and how memory is kept below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LimitConfig {
+    pub(crate) limit: MemoryLimit,
+    /// Settings of the far memory that large blocks become. Its bound is set when the limit comes near.
+    pub(crate) far: FarConfig,
 }
 
 /// Reports a variable whose value is refused.
@@ -59,7 +71,7 @@ pub(crate) enum Reason {
     NotAccepted(&'static str),
     /// The value is not a valid size.
     Size(Misread),
-    /// `LARGESSE_LOCAL` is set, but not the store; the accepted stores are listed here.
+    /// `LARGESSE_LOCAL` or `LARGESSE_LIMIT` is set, but not the store; the accepted stores are listed here.
     NoStore(&'static str),
     /// `LARGESSE_MIN_KB` (or its default) is above `LARGESSE_MAX_KB`.
     MinAboveMax,
@@ -74,7 +86,7 @@ impl core::fmt::Display for UnknownValue {
             }
             Reason::Size(misread) => write!(f, "{name}={value} {misread}"),
             Reason::NoStore(accepts) => {
-                write!(f, "{name} is not set, and LARGESSE_LOCAL needs it; it accepts {accepts}")
+                write!(f, "{name} is not set, and far memory needs it; it accepts {accepts}")
             }
             Reason::MinAboveMax => write!(
                 f,
@@ -100,6 +112,7 @@ impl Default for Options {
             pid: None,
             ahead: true,
             far: None,
+            limit: None,
             static_data: true,
             isa: None,
             threads: None,
@@ -117,7 +130,7 @@ impl Options {
         let crossed =
             |name, kib: usize| UnknownValue { name, value: kib.to_string(), reason: Reason::MinAboveMax };
         let max = size(get, "LARGESSE_MAX_KB", block_size)?.unwrap_or(LARGEST_KB << 10);
-        let (far, static_data) = far(get)?;
+        let (far, limit, static_data) = far(get)?;
         let default_min = if far.is_some() { FAR_MIN_KB } else { DEFAULT_MIN_KB };
         let given_min = size(get, "LARGESSE_MIN_KB", block_size)?;
         let min = given_min.unwrap_or(default_min << 10);
@@ -158,6 +171,7 @@ impl Options {
             pid: one(get, "LARGESSE_PID", "a process number", None, |text| text.parse().ok().map(Some))?,
             ahead: one(get, "LARGESSE_AHEAD", "on, off", true, word(&SWITCH))?,
             far,
+            limit,
             static_data,
             isa: one(
                 get,
@@ -172,7 +186,7 @@ impl Options {
             // A bad value of OpenMP's variable is not an error here: `start.rs` and the launcher warn of it.
             threads: get("OMP_NUM_THREADS").and_then(|list| largesse_settings::threads(&list).ok()),
         };
-        match options.excluded_by_far().filter(|_| options.far.is_some()) {
+        match options.excluded_by_far().filter(|_| options.far.is_some() || options.limit.is_some()) {
             Some((name, accepts)) => {
                 let value = get(name).unwrap_or_default();
                 Err(UnknownValue { name, value, reason: Reason::NotAccepted(accepts) })
@@ -185,7 +199,12 @@ impl Options {
 impl Options {
     /// Returns the first setting that far memory would silently ignore, and the values that it accepts with far memory.
     pub(crate) fn excluded_by_far(&self) -> Option<(&'static str, &'static str)> {
-        let pages = !matches!(self.pages, PageChoice::Auto | PageChoice::Small);
+        // Before a limit comes near, blocks are on large pages.
+        let pages = match self.pages {
+            PageChoice::Auto | PageChoice::Small => false,
+            PageChoice::Thp => self.limit.is_none(),
+            PageChoice::Hugetlb | PageChoice::Hugetlb1G | PageChoice::Medium => true,
+        };
         [
             (self.lock, "LARGESSE_LOCK", "0 with far memory, whose pages are evicted"),
             (pages, "LARGESSE_PAGES", "auto, 4k with far memory, which is on pages of 4 KiB"),
@@ -200,10 +219,15 @@ impl Options {
     }
 }
 
-/// Reads the settings of far memory, `None` unless `LARGESSE_LOCAL` is set, and whether static arrays are part of it.
-fn far(get: &Get<'_>) -> Result<(Option<FarConfig>, bool), UnknownValue> {
+/// The settings of far memory, if it is used from the start; the limit, if far memory is used near it; and whether static
+/// arrays are far memory.
+type FarSettings = (Option<FarConfig>, Option<LimitConfig>, bool);
+
+/// Reads the settings of far memory, which is used if `LARGESSE_LOCAL` or `LARGESSE_LIMIT` is set.
+fn far(get: &Get<'_>) -> Result<FarSettings, UnknownValue> {
     let local = size(get, "LARGESSE_LOCAL", largesse_settings::local)?;
-    let store = one(get, "LARGESSE_FAR", Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
+    let limit = size(get, LIMIT, largesse_settings::limit)?;
+    let store = one(get, FAR, Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
     let page_size = size(get, "LARGESSE_PAGE_SIZE", largesse_settings::page_size)?.flatten();
     let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, word(&SWITCH))?;
     let prefetch = one(get, "LARGESSE_PREFETCH", "on, off", true, word(&SWITCH))?;
@@ -214,14 +238,33 @@ fn far(get: &Get<'_>) -> Result<(Option<FarConfig>, bool), UnknownValue> {
         FaultEngine::Auto,
         word(&FaultEngine::WORDS),
     )?;
-    let Some(local) = local else { return Ok((None, static_data)) };
-    let missing = || UnknownValue {
-        name: "LARGESSE_FAR",
-        value: String::new(),
-        reason: Reason::NoStore(Store::ACCEPTED),
+    let refused = |name, accepts| {
+        let value = get(name).unwrap_or_default();
+        Err(UnknownValue { name, value, reason: Reason::NotAccepted(accepts) })
     };
+    let local = match (local, limit) {
+        (None, None) => return Ok((None, None, static_data)),
+        (Some(_), Some(_)) => return refused(LIMIT, "nothing together with LARGESSE_LOCAL"),
+        (Some(local), None) => local,
+        (None, Some(_)) if !matches!(engine, FaultEngine::Auto | FaultEngine::Events) => {
+            return refused("LARGESSE_FAULT_ENGINE", "auto, events with LARGESSE_LIMIT");
+        }
+        (None, Some(_)) if matches!(store, Some(Store::Agent(_))) => {
+            return refused(FAR, "file:PATH with LARGESSE_LIMIT");
+        }
+        (None, Some(_)) => Amount::Bytes(0),
+    };
+    let missing =
+        || UnknownValue { name: FAR, value: String::new(), reason: Reason::NoStore(Store::ACCEPTED) };
     let store = store.ok_or_else(missing)?;
-    Ok((Some(FarConfig { local, store, page_size, prefetch, engine }), static_data))
+    let far = FarConfig { local, store, page_size, prefetch, engine };
+    Ok(match limit {
+        None => (Some(far), None, static_data),
+        Some(limit) => {
+            let far = FarConfig { engine: FaultEngine::Events, ..far };
+            (None, Some(LimitConfig { limit, far }), false)
+        }
+    })
 }
 
 /// Reads the variable `name` by `read`; `None` if it is unset.
@@ -255,7 +298,6 @@ fn one<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use largesse_paging::Amount;
 
     #[track_caller]
     fn check<T: PartialEq + core::fmt::Debug>(
@@ -336,6 +378,25 @@ mod tests {
             );
         }
         check(&[far[0], far[1], ("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(PageChoice::Small));
+    }
+
+    #[test]
+    fn limits_are_checked() {
+        let set = |name, value| [("LARGESSE_LIMIT", "8G"), ("LARGESSE_FAR", "file:/x"), (name, value)];
+        let limit = |o: Options| (o.limit.map(|it| (it.limit, it.far.engine)), o.far);
+        let want = (Some((MemoryLimit::Bytes(8 << 30), FaultEngine::Events)), None);
+        check(&set("LARGESSE_PAGES", "thp"), limit, Ok(want));
+        check(&[("LARGESSE_LIMIT", "auto")], limit, Err("LARGESSE_FAR"));
+        check(&[("LARGESSE_LIMIT", "1M"), ("LARGESSE_FAR", "file:/x")], limit, Err("LARGESSE_LIMIT"));
+        for (name, value, refused) in [
+            ("LARGESSE_LOCAL", "1G", "LARGESSE_LIMIT"),
+            ("LARGESSE_FAULT_ENGINE", "user-mode", "LARGESSE_FAULT_ENGINE"),
+            ("LARGESSE_LOCK", "1", "LARGESSE_LOCK"),
+            ("LARGESSE_PAGES", "hugetlb", "LARGESSE_PAGES"),
+            ("LARGESSE_NODE", "0", "LARGESSE_NODE"),
+        ] {
+            check(&set(name, value), limit, Err(refused));
+        }
     }
 
     #[test]

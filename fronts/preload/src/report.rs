@@ -3,10 +3,10 @@
 
 use crate::settings::options;
 use crate::slots::r::header;
-use crate::{causes, far, far_counters, heap, record, timeline};
+use crate::{causes, far_counters, far_store, heap, record, timeline};
 use core::sync::atomic::Ordering;
 use largesse_pager::{Count, Counters as FarCounters, SegmentWords};
-use largesse_report::{Cause, Counters, Region};
+use largesse_report::{Cause, Counters, HeapReport, Region};
 use serde_json::{Map, Value, json};
 
 /// Writes the report of this process, if one was requested. A forked child writes none, since locks that it
@@ -56,9 +56,22 @@ fn describe(state: &str) -> Value {
         },
         "counters": named,
         "far": far(),
+        "limit": limit(),
         "tuned": crate::tune::report(),
         "not_granted": refused,
     })
+}
+
+/// Returns the limit below which the process is kept, how long large blocks took to become far memory, and for how long
+/// memory has been evicted; null without a limit.
+fn limit() -> Value {
+    let of = |report: &HeapReport| (report.limit_bytes, report.change_over_ns, report.spilling_since);
+    let Some((bytes @ 1.., took, since)) = heap::heap().map(|heap| heap.with_report(of)) else {
+        return Value::Null;
+    };
+    let seconds = (since != 0).then(|| u64::from(largesse_pages::now_seconds()).saturating_sub(since));
+    let took = (took != 0).then_some(took as f64 * 1e-6);
+    json!({ "bytes": bytes, "change_over_ms": took, "spilling_seconds": seconds })
 }
 
 /// Returns the counters of far memory, in all and by region; null without far memory.
@@ -81,7 +94,7 @@ fn far() -> Value {
     };
     let there = segments.iter().filter(|segment| segment.len.load(Ordering::Relaxed) > 0);
     let mut all = named(words);
-    if let Some(store) = far::about_store() {
+    if let Some(store) = far_store::about() {
         all.insert("store".into(), store.name().into());
         all.insert("agent".into(), store.agent.into());
     }

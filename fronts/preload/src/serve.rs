@@ -6,7 +6,7 @@ use crate::heap::{far, heap};
 use crate::make::heap_or_make;
 use crate::message::die;
 use crate::routing::{ROUTING, takes};
-use crate::{helper, next, record, refused, shortage};
+use crate::{helper, next, record, refused, shortage, spill};
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use largesse_malloc::{Fill, Refused, ResizeError, Resized};
@@ -21,6 +21,7 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
     refused::report_new(heap);
     match allocated {
         Ok(block) => {
+            spill::before_use(heap);
             helper::block_taken(&block);
             record::update();
             errno.put();
@@ -102,6 +103,7 @@ unsafe fn resize_without_copying(old: *mut c_void, size: usize) -> Option<Resize
     // SAFETY: the caller's promise.
     match unsafe { heap.resize_without_copying(old.addr(), size) } {
         Ok(resized) => {
+            spill::before_use(heap);
             record::update();
             Some(resized)
         }

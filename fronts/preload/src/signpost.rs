@@ -5,7 +5,7 @@ use crate::heap::LargeHeap;
 use crate::hooked::way_in;
 use crate::routing::ROUTING;
 use crate::settings::options;
-use crate::{far, far_counters, helper};
+use crate::{far_counters, helper};
 use largesse_pages::Placement;
 use largesse_report::{Cause, MEMFD_NAME, PageChoice, Signpost};
 
@@ -25,9 +25,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
         report.min_bytes = min as u64;
         report.max_bytes = max as u64;
         report.enabled = u32::from(enabled);
-        report.far = far_counters::all().map_or(0, |words| (&raw const *words).addr() as u64);
-        report.far_store = far::about_store().map_or(0, |store| (&raw const *store).addr() as u64);
-        report.far_segments = far_counters::segments().map_or(0, |words| words.as_ptr().addr() as u64);
+        far_counters::describe(report);
     });
     let signpost = Signpost::to(heap.report_address() as u64);
     // SAFETY: the structure has no padding, so all of its bytes are initialised.
@@ -39,7 +37,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
     // Pages of the hugetlb pool are taken when they are committed; other programs may need those prepared too early.
     let ahead = options.ahead && !matches!(options.pages, PageChoice::Hugetlb | PageChoice::Hugetlb1G);
     let far = far_counters::all().is_some();
-    if ahead || far {
-        helper::start(!far);
+    if ahead || far || options.limit.is_some() {
+        helper::start(ahead && !far);
     }
 }

@@ -9,7 +9,7 @@ use crate::settings::{is_launched, options};
 use crate::signals::Blocked;
 use crate::slots::eligibility::watched;
 use crate::slots::object;
-use crate::{allocator, atfork, coverage, last_thread, record, report, timeline};
+use crate::{allocator, atfork, coverage, last_thread, record, report, spill, timeline};
 use core::ffi::{c_char, c_int};
 use largesse_report::Cause;
 use largesse_settings::Unknown;
@@ -67,7 +67,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
             Some(other) => leave_blocks_to(&other.to_string_lossy()),
         }
     }
-    if options.far.is_some() && is_enabled() {
+    if (options.far.is_some() || options.limit.is_some()) && is_enabled() {
         // Made now, so that an error of the store is reported before the program starts.
         heap_or_make();
     }
@@ -95,5 +95,6 @@ extern "C" fn finish() {
     let _blocked = Blocked::handlers();
     record::finish();
     coverage::update();
+    spill::announce();
     report::write("finished");
 }

@@ -1,7 +1,7 @@
 //! Prints one line on standard error if a program waits for far memory for most of a minute.
 
 use crate::message::warn;
-use crate::{heap, settings};
+use crate::{heap, settings, spill};
 use core::time::Duration;
 use largesse_pager::{Count, Counters};
 use largesse_pages::base_page;
@@ -64,7 +64,7 @@ impl WaitMonitor {
         if let Some(window) = self.step(now)
             && settings::is_launched()
         {
-            warn(&message(&window, &pager.counters));
+            warn(&message(&window, &pager.counters, spill::is_watched()));
         }
     }
 
@@ -85,7 +85,8 @@ impl WaitMonitor {
     }
 }
 
-fn message(window: &WaitTotals, words: &Counters) -> String {
+/// Words the line; `limited` says that far memory is bounded by `--limit` instead of `--local`.
+fn message(window: &WaitTotals, words: &Counters, limited: bool) -> String {
     let local = words.get(Count::LocalBytes);
     let waited = format!(
         "this program waited for far memory in {} of {} s",
@@ -93,19 +94,26 @@ fn message(window: &WaitTotals, words: &Counters) -> String {
         window.at.as_secs()
     );
     if window.refaults.pages() < window.evictions / EVICTIONS_PER_REFAULT || window.refaults.pages() == 0 {
+        let more =
+            if limited { "higher --limit".to_owned() } else { format!("--local above {} MiB", local >> 20) };
         return format!(
-            "{waited}; it rarely reused evicted pages, so a faster store (--far) helps more than a --local above \
-             {} MiB",
-            local >> 20
+            "{waited}; it rarely reused evicted pages, so a faster store (--far) helps more than a {more}"
         );
     }
     // The working set cannot exceed all data of far memory.
     let all = words.get(Count::ResidentBytes).saturating_add(words.get(Count::StoredBytes));
     let needed =
         (local + window.refaults.missing() * base_page() as u64).min(all.max(local)).div_ceil(1 << 20);
+    let local = local >> 20;
+    if limited {
+        let more = needed.saturating_sub(local);
+        return format!(
+            "{waited}; the working set of its large blocks is about {needed} MiB, and --limit leaves them {local} MiB: a \
+             limit that is {more} MiB higher avoids most waits"
+        );
+    }
     format!(
-        "{waited}; its working set is about {needed} MiB, and --local is {} MiB: --local {needed}M avoids most waits",
-        local >> 20
+        "{waited}; its working set is about {needed} MiB, and --local is {local} MiB: --local {needed}M avoids most waits"
     )
 }
 
@@ -138,7 +146,9 @@ mod tests {
     fn few_refaults_advise_a_faster_store() {
         let waited = Duration::from_secs(51);
         let window = WaitTotals { at: WINDOW, waited, evictions: 1000, ..WaitTotals::default() };
-        let text = message(&window, &Counters::default());
+        let text = message(&window, &Counters::default(), false);
         assert!(text.contains("in 51 of 60 s") && text.contains("a faster store"), "{text}");
+        let text = message(&window, &Counters::default(), true);
+        assert!(text.contains("a faster store") && text.ends_with("a higher --limit"), "{text}");
     }
 }

@@ -23,6 +23,7 @@ mod threads;
 pub use far::{FaultEngine, SWITCH, StoreName};
 pub use names::{PREFIX, Unknown, VARIABLES, is_known, nearest};
 pub use size::{
-    Amount, Misread, Short, block_size, header, heap_size, local, memory, page_size, room, touch,
+    Amount, MemoryLimit, Misread, Short, block_size, header, heap_size, limit, local, memory, page_size,
+    room, touch,
 };
 pub use threads::{NotThreads, threads};

@@ -6,7 +6,7 @@ use core::fmt;
 pub const PREFIX: &str = "LARGESSE_";
 
 /// Lists every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
-pub const VARIABLES: [&str; 29] = [
+pub const VARIABLES: [&str; 30] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
     // `largesse bench` sets it for the programs that it measures.
@@ -22,6 +22,7 @@ pub const VARIABLES: [&str; 29] = [
     "LARGESSE_HEADER",
     "LARGESSE_ISA",
     "LARGESSE_LIBRARY",
+    "LARGESSE_LIMIT",
     "LARGESSE_LOCAL",
     "LARGESSE_LOCK",
     "LARGESSE_MAX_KB",

@@ -20,6 +20,15 @@ pub enum Amount {
     Percent(u8),
 }
 
+/// Bounds the memory of a process or of its control group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// The bound is the tightest of the machine's memory and the limits of the control groups around the process.
+    Auto,
+    /// The bound is this many bytes, or that of [`MemoryLimit::Auto`] if it is tighter.
+    Bytes(usize),
+}
+
 /// Bounds one setting, and gives the unit of a number without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
@@ -35,10 +44,13 @@ struct Rule {
     page: bool,
     /// Bytes of which an accepted size is a multiple.
     step: usize,
+    /// Whether the word `auto` is accepted, too, for any size.
+    auto: bool,
 }
 
-const ANY: Rule = Rule { plain: 1, least: M, most: MOST, share: false, page: false, step: 1 };
+const ANY: Rule = Rule { plain: 1, least: M, most: MOST, share: false, page: false, step: 1, auto: false };
 const LOCAL: Rule = Rule { share: true, ..ANY };
+const LIMIT: Rule = Rule { least: 64 * M, auto: true, ..ANY };
 const PAGE: Rule = Rule { least: 4 * K, most: 2 * M, page: true, ..ANY };
 const BLOCK: Rule = Rule { plain: K, least: 64 * K, most: K * T, ..ANY };
 const HEAP: Rule = Rule { least: 32 * M, ..ANY };
@@ -54,6 +66,11 @@ pub fn local(text: &str) -> Result<Amount, Misread> {
     let digits = !percent.is_empty() && percent.bytes().all(|byte| byte.is_ascii_digit());
     let percent = percent.parse().ok().filter(|percent| digits && (1..=100).contains(percent));
     percent.map(Amount::Percent).ok_or(refused(Violation::Share))
+}
+
+/// Reads `--limit` and `LARGESSE_LIMIT`: `auto`, or 64M or more.
+pub fn limit(text: &str) -> Result<MemoryLimit, Misread> {
+    if text.trim() == "auto" { Ok(MemoryLimit::Auto) } else { LIMIT.bytes(text).map(MemoryLimit::Bytes) }
 }
 
 /// Reads `--page-size` and `LARGESSE_PAGE_SIZE`: a power of two from 4K to 2M, or `None` for `auto`.
@@ -230,6 +247,9 @@ impl fmt::Display for Misread {
                     rule.step, rule.most
                 )
             }
+            Violation::Form if rule.auto => {
+                write!(f, "is not a size; type auto, or a number with a unit, such as 512M or 4G")
+            }
             Violation::Form => write!(f, "is not a size; type a number with a unit, such as 512M or 4G")
                 .and_then(|()| if rule.share { write!(f, ", or a share such as 50%") } else { Ok(()) }),
             Violation::Share => write!(f, "is not a share; type a whole number from 1% to 100%"),
@@ -312,6 +332,18 @@ mod tests {
         bytes("0.5 MiB", 512 << 10);
         bytes("0.1K", 102);
         bytes("1.999999999999999999P", (2 << 50) - 1);
+    }
+
+    #[test]
+    fn limits_are_sizes_or_auto() {
+        assert_eq!(limit("auto"), Ok(MemoryLimit::Auto));
+        assert_eq!(limit("1.5 GiB"), Ok(MemoryLimit::Bytes(3 << 29)));
+        for (text, words) in
+            [("63M", "is below the least, 64M"), ("50%", "type auto, or a number"), ("8", "did you mean 8G?")]
+        {
+            let message = limit(text).unwrap_err().to_string();
+            assert!(message.contains(words), "{text} {message}");
+        }
     }
 
     #[track_caller]

@@ -325,6 +325,12 @@ pub struct HeapReport {
     pub far_segments: u64,
     /// Address of the [`FarStore`]; 0 without far memory.
     pub far_store: u64,
+    /// The tightest limit on memory in bytes below which the process is kept; 0 without `--limit`.
+    pub limit_bytes: u64,
+    /// Second of `CLOCK_MONOTONIC` at which memory was first evicted to stay below the limit; 0 before.
+    pub spilling_since: u64,
+    /// Nanoseconds for which large blocks could not be allocated while they became far memory; 0 before.
+    pub change_over_ns: u64,
     /// Counts events and bytes since the process started.
     pub counters: Counters,
     /// Number of occurrences of each [`crate::Cause`].

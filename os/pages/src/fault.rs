@@ -39,6 +39,8 @@ pub struct Userfault {
     fd: Descriptor,
     method: OpenMethod,
     by_signal: bool,
+    /// Features that the kernel has, as bits of its interface.
+    features: u64,
 }
 
 /// Tells why pages could not be moved.
@@ -79,7 +81,7 @@ impl Userfault {
         for &method in methods {
             match sys::userfault::open(method) {
                 Ok(fd) => match sys::userfault::handshake(fd.0, by_signal) {
-                    Ok(()) => return Ok(Userfault { fd, method, by_signal }),
+                    Ok(features) => return Ok(Userfault { fd, method, by_signal, features }),
                     Err(errno) => last = FaultError(errno),
                 },
                 Err(errno) => last = FaultError(errno),
@@ -106,6 +108,12 @@ impl Userfault {
         self.by_signal
     }
 
+    /// Returns whether the kernel can [move](Userfault::take) pages (Linux 6.8).
+    #[must_use]
+    pub const fn can_move(&self) -> bool {
+        self.features & sys::userfault::FEATURE_MOVE != 0
+    }
+
     /// Duplicates this descriptor, which the first thread of the process has open, into the calling thread's descriptor
     /// table under the same number.
     pub fn duplicate_here(&self) -> Result<(), FaultError> {
@@ -124,6 +132,12 @@ impl Userfault {
     /// Registers a range of private memory: missing pages and writes to protected pages are reported from now on.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::register(self.fd.0, at, len).map_err(FaultError)
+    }
+
+    /// Leaves the faults of a range to the kernel again, and lifts its write protection. Missing pages read as zero from
+    /// now on, and threads that wait for one continue.
+    pub fn unregister(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        sys::userfault::unregister(self.fd.0, at, len).map_err(FaultError)
     }
 
     /// Fills missing pages at `at` with `bytes`, write-protected if asked. Pages that are already present are left as
@@ -299,5 +313,23 @@ mod tests {
         assert!(!handled[0].write && !handled[0].protected);
         assert!(handled[1].write && handled[1].protected);
         assert_eq!([handled[0].thread, handled[1].thread], [crate::thread_id(); 2]);
+    }
+
+    #[test]
+    fn unregistered_range_is_the_kernels() {
+        let Ok(faults) = Userfault::open(&OPEN_METHODS) else { return };
+        let range = Reserved::new(SPAN, SPAN).unwrap();
+        range.commit(0, SPAN, PageKind::Small).unwrap();
+        // SAFETY: the span is committed and only this test uses it.
+        unsafe { range.start().write(7) };
+        let at = range.start().as_ptr().addr();
+        faults.register(at, SPAN).unwrap();
+        faults.protect(at, base_page(), true).unwrap();
+        faults.unregister(at, SPAN).unwrap();
+        // SAFETY: as above. Nothing handles faults here, so that this would not end in a registered range.
+        unsafe {
+            range.start().write(8);
+            assert_eq!(range.start().add(base_page()).read(), 0);
+        }
     }
 }

@@ -17,13 +17,17 @@ pub const SPAN: usize = 2 << 20;
 /// # Ok::<(), largesse_pages::MapError>(())
 /// ```
 #[derive(Debug)]
-pub struct Reserved(Area);
+pub struct Reserved {
+    area: Area,
+    /// Whether dropping this unmaps the range.
+    owns: bool,
+}
 
 impl core::ops::Deref for Reserved {
     type Target = Area;
 
     fn deref(&self) -> &Area {
-        &self.0
+        &self.area
     }
 }
 
@@ -32,7 +36,13 @@ impl Reserved {
     pub fn new(len: usize, align: usize) -> Result<Reserved, MapError> {
         debug_assert!(align.is_power_of_two() && len.is_multiple_of(SPAN));
         let start = sys::reserve(len, align).map_err(|errno| MapError { op: MapOp::Reserve, len, errno })?;
-        Ok(Reserved(Area::new(start, len)))
+        Ok(Reserved { area: Area::new(start, len), owns: true })
+    }
+
+    /// Returns a second handle to a range that is never unmapped, for another part of the process that commits it.
+    #[must_use]
+    pub fn shared(&'static self) -> Reserved {
+        Reserved { area: self.area, owns: false }
     }
 
     /// Makes `[offset, offset + len)` accessible; it reads as zero where it was not committed before. Pages are
@@ -146,7 +156,9 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        sys::release(self.start(), self.len());
+        if self.owns {
+            sys::release(self.start(), self.len());
+        }
     }
 }
 
@@ -165,6 +177,19 @@ mod tests {
             range.purge(SPAN, SPAN).unwrap();
             assert_eq!(byte.read(), 0);
         }
+    }
+
+    #[test]
+    fn dropped_share_keeps_the_range() {
+        extern crate std;
+        let range: &'static Reserved =
+            std::boxed::Box::leak(std::boxed::Box::new(Reserved::new(SPAN, SPAN).unwrap()));
+        range.commit(0, SPAN, PageKind::Small).unwrap();
+        // SAFETY: the span is committed and only this test uses it.
+        unsafe { range.start().write(7) };
+        drop(range.shared());
+        // SAFETY: as above.
+        assert_eq!(unsafe { range.start().read() }, 7);
     }
 
     #[test]

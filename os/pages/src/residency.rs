@@ -56,6 +56,12 @@ impl Inspector {
         });
         Answer::Exact(Residency { resident: resident.min(len), large: large.min(len), node })
     }
+
+    /// Calls `f` with the start and the length of each part of `[start, start + len)`, whole pages, whose pages have
+    /// contents: in memory, or swapped out by the kernel. The error is an errno, `ENOTTY` before Linux 6.7.
+    pub fn each_populated(&self, start: u64, len: u64, f: &mut dyn FnMut(u64, u64)) -> Result<(), i32> {
+        sys::each_populated(&self.file, start, start.saturating_add(len), &mut |from, to| f(from, to - from))
+    }
 }
 
 #[cfg(all(test, not(miri)))]
@@ -81,6 +87,28 @@ mod tests {
             }
             Answer::NotPerAddress => extern_print("skipped: no PAGEMAP_SCAN (kernel before 6.7)"),
         }
+    }
+
+    #[test]
+    fn populated_parts_are_listed() {
+        let range = Reserved::new(4 * SPAN, SPAN).unwrap();
+        range.commit(0, 4 * SPAN, PageKind::Small).unwrap();
+        let base = crate::base_page();
+        for page in [0, 1, 512, 700] {
+            // SAFETY: the range was committed above.
+            unsafe { range.start().add(page * base).write(1) };
+        }
+        let start = range.start().as_ptr() as u64;
+        let (mut parts, mut count) = ([(0, 0); 4], 0);
+        let asked =
+            Inspector::open(None).unwrap().each_populated(start, 4 * SPAN as u64, &mut |from, len| {
+                parts[count] = ((from - start) / base as u64, len / base as u64);
+                count += 1;
+            });
+        if asked.is_err() {
+            return extern_print("skipped: no PAGEMAP_SCAN (kernel before 6.7)");
+        }
+        assert_eq!(parts[..count], [(0, 2), (512, 1), (700, 1)]);
     }
 
     fn extern_print(text: &str) {

@@ -19,9 +19,9 @@ pub fn wait_while(word: &AtomicU32, value: u32) {
     sys::futex_wait(word, value, None, Among::Threads);
 }
 
-/// Sleeps while `word` holds `value`, for at most `seconds`. It may return early.
-pub fn wait_while_for(word: &AtomicU32, value: u32, seconds: u32) {
-    sys::futex_wait(word, value, Some(Duration::from_secs(seconds.into())), Among::Threads);
+/// Sleeps while `word` holds `value`, for at most the time `most`. It may return early.
+pub fn wait_while_for(word: &AtomicU32, value: u32, most: Duration) {
+    sys::futex_wait(word, value, Some(most), Among::Threads);
 }
 
 /// Wakes one sleeper on `word`.

@@ -4,8 +4,8 @@ use crate::page::{PageState, number, runs};
 use crate::pager::Pager;
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
-use largesse_policy::PageNumber;
 use largesse_policy::replacement::PageRun;
+use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::{PageStore, StoreError};
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
@@ -21,14 +21,19 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Takes over pages that the program used before they became far memory: those in `here` are resident, all others
-    /// zero. They may exceed local memory, until the next evictions.
-    pub fn adopt(&self, here: impl Iterator<Item = PageNumber>) {
+    /// zero. They may exceed local memory, until the next evictions. The pages of a large page are evicted together.
+    pub fn adopt(&self, here: impl Iterator<Item = Range<PageNumber>>) {
         let mut inner = self.lock();
         let local = inner.local;
-        for page in here {
-            inner.pages.adopt(page);
-            self.count(page, Count::ResidentBytes, self.kernel.page() as u64);
-            inner.queue.insert(PageRun { first: number(page), pages: 1 }, local, None);
+        for mut rest in here {
+            while !rest.is_empty() {
+                let end = rest.end.min((rest.start + 1).next_multiple_of(MAX_TRANSFER));
+                let run = PageRun { first: number(rest.start), pages: number(end - rest.start) };
+                inner.pages.adopt(rest.start..end);
+                self.count(rest.start, Count::ResidentBytes, (run.range().len() * self.kernel.page()) as u64);
+                inner.queue.insert(run, local, None);
+                rest.start = end;
+            }
         }
         self.tell(&inner);
         drop(inner);

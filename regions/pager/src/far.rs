@@ -37,7 +37,7 @@ impl Local {
 /// Two reserved ranges of far memory: one for a heap, one for mappings (`map.rs`).
 #[derive(Debug)]
 pub struct FarMemory<S> {
-    heap: FarRange,
+    pub(crate) heap: FarRange,
     pub(crate) mappings: RankedMutex<Mappings, MAPPINGS>,
     pager: Arc<Pager<Linux, S>>,
     local: Local,

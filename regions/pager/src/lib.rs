@@ -46,6 +46,7 @@ mod admit;
 mod async_evict;
 mod async_fill;
 mod buffer;
+mod change_over;
 mod commit;
 mod contents;
 mod counters;

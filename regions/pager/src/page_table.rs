@@ -147,12 +147,13 @@ impl PageTable {
         }
     }
 
-    /// Makes a `Zero` page `Dirty` that the program used before it became far memory.
-    pub(crate) fn adopt(&mut self, number: PageNumber) {
-        let page = &mut self.entries[number];
-        debug_assert_eq!(page.state, PageState::Zero, "page {number} is adopted");
-        page.state = PageState::Dirty;
-        self.resident += 1;
+    /// Makes `Zero` pages `Dirty` that the program used before they became far memory.
+    pub(crate) fn adopt(&mut self, pages: Range<PageNumber>) {
+        self.resident += pages.len();
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            debug_assert_eq!(page.state, PageState::Zero, "page {number} is adopted");
+            page.state = PageState::Dirty;
+        }
     }
 }
 

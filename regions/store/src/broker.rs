@@ -155,8 +155,9 @@ fn most_descriptors() -> libc::c_int {
     libc::c_int::try_from(limit.rlim_max.min(1 << 20)).unwrap_or(1 << 20)
 }
 
-/// Copies the program's standard error into the descriptor table of the calling thread, for a last message.
-pub fn borrow_stderr() {
+/// Duplicates the program's standard error into the calling thread's descriptor table; `None` if no thread of the
+/// program has one.
+pub fn standard_error() -> Option<libc::c_int> {
     // The first thread may have ended; any other thread of the program has the same file. Threads with the broker's
     // table have none there.
     let of_another = || {
@@ -173,7 +174,12 @@ pub fn borrow_stderr() {
             })
             .next()
     };
-    if let Some(fd) = descriptors::of_first_thread(2).ok().or_else(of_another) {
+    descriptors::of_first_thread(2).ok().or_else(of_another)
+}
+
+/// Copies the program's standard error into the descriptor table of the calling thread, for a last message.
+pub fn borrow_stderr() {
+    if let Some(fd) = standard_error() {
         // SAFETY: a descriptor of the broker's table, where nothing else uses number 2.
         unsafe { libc::dup2(fd, 2) };
     }

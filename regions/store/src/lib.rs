@@ -38,7 +38,7 @@ mod split;
 mod threads;
 mod transfer;
 
-pub use broker::{Broker, HeldBroker, borrow_stderr};
+pub use broker::{Broker, HeldBroker, borrow_stderr, standard_error};
 pub use copy::copy_past_caches;
 pub use error::StoreError;
 pub use file::{FileRefused, FileStore};

@@ -75,6 +75,16 @@ pub(crate) struct Args {
     /// Serve the programs that this one starts, too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true)]
     children: Option<OsString>,
+    /// Keep the program below SIZE (8G), or below the memory of its control group or the machine (auto): near the limit
+    /// large blocks become far memory
+    #[arg(
+        long,
+        value_name = "SIZE|auto",
+        allow_hyphen_values = true,
+        help_heading = "Far memory",
+        conflicts_with = "local"
+    )]
+    limit: Option<OsString>,
     /// Use far memory: keep at most SIZE (4G, 512M), or PERCENT (50%) of the program's large blocks, in memory, and the
     /// rest of them in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
@@ -245,6 +255,7 @@ impl Args {
         add("--node", "LARGESSE_NODE", &self.node);
         add("--interleave", "LARGESSE_NODE", &self.interleave.then(|| "interleave".into()));
         add("--children", "LARGESSE_CHILDREN", &self.children);
+        add("--limit", "LARGESSE_LIMIT", &self.limit);
         add("--local", "LARGESSE_LOCAL", &self.local);
         add("--far", "LARGESSE_FAR", &self.far);
         add("--page-size", "LARGESSE_PAGE_SIZE", &self.page_size);

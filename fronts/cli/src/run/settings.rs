@@ -36,7 +36,7 @@ pub(super) struct Settings {
     /// Whether programs that this one starts are served, too.
     pub(super) children: bool,
     pub(super) node: Node,
-    /// Whether the program uses far memory.
+    /// Whether the program uses far memory from its start.
     pub(super) far: bool,
     pub(super) report: Option<ReportTarget>,
     /// Names and values of the environment variables to set.
@@ -64,16 +64,17 @@ impl Settings {
             header.size(largesse_settings::header)?;
         }
         let far = largesse_far::variables(value, &get)?;
+        let limited = far.iter().any(|(name, _)| *name == "LARGESSE_LIMIT");
         if !far.is_empty() {
-            excluded(value, pages, lock, node)?;
+            excluded(value, pages, lock, node, limited)?;
         }
-        let default_min = if far.is_empty() { DEFAULT_MIN_KB } else { FAR_MIN_KB };
+        let default_min = if far.is_empty() || limited { DEFAULT_MIN_KB } else { FAR_MIN_KB };
         check_limits(value("LARGESSE_MIN_KB"), value("LARGESSE_MAX_KB"), default_min)?;
 
         let mut variables: Vec<(&'static str, OsString)> =
             given.iter().map(|one| (one.variable, one.value.clone())).collect();
         variables.retain(|(variable, _)| far.iter().all(|(known, _)| known != variable));
-        let is_far = !far.is_empty();
+        let is_far = !far.is_empty() && !limited;
         variables.extend(far);
         let report = value("LARGESSE_REPORT").map(|setting| ReportTarget::of(&setting.value));
         variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
@@ -117,21 +118,28 @@ fn node_of(setting: &Setting) -> Result<Node, largesse_far::FarError> {
     }
 }
 
-/// Refuses settings that would silently have no effect with `--local`.
+/// Refuses settings that would silently have no effect with `--local`, or with `--limit` if `limited`.
 fn excluded(
     value: impl Fn(&'static str) -> Option<Setting>,
     pages: PageChoice,
     lock: bool,
     node: Node,
+    limited: bool,
 ) -> Result<(), largesse_far::FarError> {
-    let pages_excluded = !matches!(pages, PageChoice::Auto | PageChoice::Small);
+    let other = if limited { "--limit" } else { "--local" };
+    // Before a limit comes near, blocks are on large pages.
+    let pages_excluded = match pages {
+        PageChoice::Auto | PageChoice::Small => false,
+        PageChoice::Thp => !limited,
+        PageChoice::Hugetlb | PageChoice::Hugetlb1G | PageChoice::Medium => true,
+    };
     for (is_given, variable, why) in [
         (lock, "LARGESSE_LOCK", "far memory cannot be locked: its pages are evicted"),
         (pages_excluded, "LARGESSE_PAGES", "far memory is on pages of 4 KiB"),
         (node != Node::FirstTouch, "LARGESSE_NODE", "far memory is placed by first touch"),
     ] {
         if let Some(setting) = value(variable).filter(|_| is_given) {
-            return Err(setting.excluded_by("--local", why));
+            return Err(setting.excluded_by(other, why));
         }
     }
     Ok(())
@@ -248,6 +256,21 @@ mod tests {
         {
             assert!(parsed(&[local], &[(name, value)]).is_ok(), "{name}={value}");
         }
+    }
+
+    #[test]
+    fn limit_excludes_settings() {
+        let limit = ("--limit", "LARGESSE_LIMIT", "8G");
+        for (option, words) in [
+            (("--lock", "LARGESSE_LOCK", "1"), "--lock cannot be combined with --limit"),
+            (("--pages", "LARGESSE_PAGES", "hugetlb"), "--pages hugetlb cannot be combined with --limit"),
+            (("--pages", "LARGESSE_PAGES", "64k"), "--pages 64k"),
+            (("--interleave", "LARGESSE_NODE", "interleave"), "--interleave cannot be combined with --limit"),
+        ] {
+            let message = parsed(&[limit, option], &[]).expect_err("accepted");
+            assert!(message.contains(words), "{message}");
+        }
+        assert!(parsed(&[limit, ("--pages", "LARGESSE_PAGES", "thp")], &[]).is_ok());
     }
 
     #[test]

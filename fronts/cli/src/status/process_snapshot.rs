@@ -44,7 +44,20 @@ pub(super) struct ProcessSnapshot {
     /// Far memory, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) far: Option<FarSnapshot>,
+    /// The limit below which the process is kept, with `--limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<LimitSnapshot>,
     pub(super) not_granted: Vec<NotGranted>,
+}
+
+/// A limit on the memory of a process.
+#[derive(Debug, Serialize)]
+pub(super) struct LimitSnapshot {
+    pub(super) bytes: u64,
+    /// Milliseconds for which large blocks could not be allocated while they became far memory; `None` before.
+    pub(super) change_over_ms: Option<f64>,
+    /// Number of seconds for which memory has been evicted to stay below the limit; `None` if none was.
+    pub(super) spilling_seconds: Option<u64>,
 }
 
 /// The counters of far memory (`largesse_pager::Count`), in all and by region.
@@ -175,6 +188,12 @@ impl ProcessSnapshot {
             unread,
             counters: Tally::from(&report.counters),
             far: heap.far.as_ref().map(far),
+            limit: (report.limit_bytes != 0).then(|| LimitSnapshot {
+                bytes: report.limit_bytes,
+                change_over_ms: (report.change_over_ns != 0).then_some(report.change_over_ns as f64 * 1e-6),
+                spilling_seconds: (report.spilling_since != 0)
+                    .then(|| u64::from(largesse_pages::now_seconds()).saturating_sub(report.spilling_since)),
+            }),
             not_granted: not_granted(&report.not_granted),
         }
     }

@@ -4,7 +4,7 @@ mod far;
 mod known;
 
 use super::process_list::ProcessList;
-use super::process_snapshot::{Advised, Block, NotGranted, ProcessSnapshot, Tally};
+use super::process_snapshot::{Advised, Block, LimitSnapshot, NotGranted, ProcessSnapshot, Tally};
 use crate::doctor::is_root;
 use known::known;
 use largesse_terminal::say::counted;
@@ -34,6 +34,9 @@ pub(super) fn full(snapshot: &ProcessSnapshot, paper: Paper) -> String {
             "\nMappings of other libraries, advised\n{}",
             advised(&snapshot.advised, snapshot.exact).show(paper)
         );
+    }
+    if let Some(limit) = &snapshot.limit {
+        text += &limit_of(limit);
     }
     if let Some(far) = &snapshot.far {
         text += &far::all(far, paper);
@@ -156,6 +159,17 @@ fn row(block: &Block, exact: bool) -> [String; 6] {
         share(block.large_bytes, block.size, exact),
         block.node.map_or("–".into(), |node| node.to_string()),
     ]
+}
+
+/// Returns a line about the limit of the process.
+fn limit_of(limit: &LimitSnapshot) -> String {
+    let bytes = size(limit.bytes);
+    match limit.spilling_seconds {
+        None => format!("\nKept below {bytes} (--limit); nothing had to be evicted.\n"),
+        Some(seconds) => {
+            format!("\nKept below {bytes} (--limit); memory has been evicted for {seconds} s.\n")
+        }
+    }
 }
 
 fn advised(mappings: &[Advised], exact: bool) -> Table {

@@ -128,6 +128,9 @@ pub(crate) fn read_file<'a>(_path: &CStr, _into: &'a mut [u8]) -> Option<&'a [u8
 pub(crate) fn scan(_file: &Descriptor, _start: u64, _end: u64) -> Result<(u64, u64, Option<u64>), i32> {
     Err(libc::ENOSYS)
 }
+pub(crate) fn each_populated(_: &Descriptor, _: u64, _: u64, _: &mut dyn FnMut(u64, u64)) -> Result<(), i32> {
+    Err(libc::ENOSYS)
+}
 pub(crate) fn migrate(_: NonNull<u8>, _: usize, _: u32) -> Result<(), i32> {
     Err(libc::ENOSYS)
 }

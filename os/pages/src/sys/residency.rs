@@ -51,48 +51,75 @@ struct ScanRequest {
     return_mask: u64,
 }
 
+const PRESENT: u64 = 1 << 3;
+const SWAPPED: u64 = 1 << 4;
+const ZERO_PAGE: u64 = 1 << 5;
+const HUGE: u64 = 1 << 6;
+
+impl ScanRequest {
+    /// Returns a request for pages that are in all categories of `mask`, of which those in `inverted` are absent ones, and
+    /// in one of `any`, if there are any.
+    fn new((start, end): (u64, u64), mask: u64, inverted: u64, any: u64) -> ScanRequest {
+        ScanRequest {
+            size: size_of::<ScanRequest>() as u64,
+            flags: 0,
+            start,
+            end,
+            walk_end: 0,
+            vec: 0,
+            vec_len: 0,
+            max_pages: 0,
+            category_inverted: inverted,
+            category_mask: mask,
+            category_anyof_mask: any,
+            return_mask: PRESENT | HUGE,
+        }
+    }
+
+    /// Makes the request, and calls `f` for each region of pages that match.
+    fn each(mut self, file: &Descriptor, mut f: impl FnMut(&ScannedRegion)) -> Result<(), i32> {
+        const PAGEMAP_SCAN: u64 = 0xC060_6610;
+        let mut regions = [ScannedRegion::default(); 64];
+        self.vec = regions.as_mut_ptr() as u64;
+        self.vec_len = regions.len() as u64;
+        while self.start < self.end {
+            // SAFETY: the request has the layout the kernel documents, and names a live vector.
+            let count = unsafe { libc::ioctl(file.0, PAGEMAP_SCAN as _, &raw mut self) };
+            if count < 0 {
+                return Err(errno());
+            }
+            regions[..count as usize].iter().for_each(&mut f);
+            if self.walk_end <= self.start {
+                break;
+            }
+            self.start = self.walk_end;
+        }
+        Ok(())
+    }
+}
+
 /// Returns the number of resident bytes, that of bytes on large pages, and the first resident address of `[start,
 /// end)`.
 pub(crate) fn scan(file: &Descriptor, start: u64, end: u64) -> Result<(u64, u64, Option<u64>), i32> {
-    const PAGEMAP_SCAN: u64 = 0xC060_6610;
-    const PRESENT: u64 = 1 << 3;
-    const ZERO_PAGE: u64 = 1 << 5;
-    const HUGE: u64 = 1 << 6;
-    let mut regions = [ScannedRegion::default(); 64];
     let (mut resident, mut large, mut first) = (0, 0, None);
-    let mut request = ScanRequest {
-        size: size_of::<ScanRequest>() as u64,
-        flags: 0,
-        start,
-        end,
-        walk_end: 0,
-        vec: regions.as_mut_ptr() as u64,
-        vec_len: regions.len() as u64,
-        max_pages: 0,
-        category_inverted: ZERO_PAGE,
-        category_mask: PRESENT | ZERO_PAGE,
-        category_anyof_mask: 0,
-        return_mask: PRESENT | HUGE,
-    };
-    while request.start < end {
-        // SAFETY: the request has the layout the kernel documents, and names a live vector.
-        let count = unsafe { libc::ioctl(file.0, PAGEMAP_SCAN as _, &raw mut request) };
-        if count < 0 {
-            return Err(errno());
+    ScanRequest::new((start, end), PRESENT | ZERO_PAGE, ZERO_PAGE, 0).each(file, |region| {
+        resident += region.end - region.start;
+        if region.categories & HUGE != 0 {
+            large += region.end - region.start;
         }
-        for region in &regions[..count as usize] {
-            resident += region.end - region.start;
-            if region.categories & HUGE != 0 {
-                large += region.end - region.start;
-            }
-            first = first.or(Some(region.start));
-        }
-        if request.walk_end <= request.start {
-            break;
-        }
-        request.start = request.walk_end;
-    }
+        first = first.or(Some(region.start));
+    })?;
     Ok((resident, large, first))
+}
+
+/// Calls `f` with each part of `[start, end)` whose pages have contents, in memory or swapped out by the kernel.
+pub(crate) fn each_populated(
+    file: &Descriptor,
+    start: u64,
+    end: u64,
+    f: &mut dyn FnMut(u64, u64),
+) -> Result<(), i32> {
+    ScanRequest::new((start, end), 0, 0, PRESENT | SWAPPED).each(file, |region| f(region.start, region.end))
 }
 
 pub(crate) fn any_resident(at: NonNull<u8>, len: usize) -> bool {

@@ -20,6 +20,7 @@ const API: u64 = 0xaa;
 const IOC_NEW: c_ulong = 0xaa00;
 const IOC_API: c_ulong = 0xc018_aa3f;
 const IOC_REGISTER: c_ulong = 0xc020_aa00;
+const IOC_UNREGISTER: c_ulong = 0x8010_aa01;
 const IOC_WAKE: c_ulong = 0x8010_aa02;
 const IOC_COPY: c_ulong = 0xc028_aa03;
 const IOC_MOVE: c_ulong = 0xc028_aa05;
@@ -71,14 +72,19 @@ pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32>
     Descriptor::made(unsafe { libc::dup3(fd.0, number, libc::O_CLOEXEC) })
 }
 
+/// `UFFD_FEATURE_MOVE`: the kernel moves pages (6.8).
+pub(crate) const FEATURE_MOVE: u64 = 1 << 16;
+
 /// Negotiates features: write protection of anonymous memory (5.7), and `SIGBUS` or thread numbers in messages (4.14).
-pub(crate) fn handshake(fd: c_int, by_signal: bool) -> Result<(), i32> {
+/// Returns all features that the kernel has.
+pub(crate) fn handshake(fd: c_int, by_signal: bool) -> Result<u64, i32> {
     const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
     const FEATURE_SIGBUS: u64 = 1 << 7;
     const FEATURE_THREAD_ID: u64 = 1 << 8;
     let features = FEATURE_PAGEFAULT_FLAG_WP | if by_signal { FEATURE_SIGBUS } else { FEATURE_THREAD_ID };
-    // SAFETY: the request takes three words.
-    unsafe { request(fd, IOC_API, &mut [API, features, 0]) }
+    let mut words = [API, features, 0];
+    // SAFETY: the request takes three words, and the second one is the answer, too.
+    unsafe { request(fd, IOC_API, &mut words) }.map(|()| words[1])
 }
 
 /// Mirrors `struct iocb` of `linux/aio_abi.h`.
@@ -116,6 +122,11 @@ pub(crate) fn outlive_threads(fd: c_int) -> Result<(), i32> {
 pub(crate) fn register(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
     // SAFETY: range, mode and space for the answer.
     unsafe { request(fd, IOC_REGISTER, &mut [at as u64, len as u64, MISSING_AND_PROTECTED, 0]) }
+}
+
+pub(crate) fn unregister(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
+    // SAFETY: the request takes a range.
+    unsafe { request(fd, IOC_UNREGISTER, &mut [at as u64, len as u64]) }
 }
 
 pub(crate) fn wake(fd: c_int, at: usize, len: usize) -> Result<(), i32> {

@@ -12,6 +12,7 @@ use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
+use largesse_pages::residency::Inspector;
 use largesse_policy::PageNumber;
 use largesse_store::{Broker, Ranges, TransferQueue};
 use largesse_store::{bytes, offsets};
@@ -124,6 +125,34 @@ impl Linux {
         );
         inherited(at, len, false)?;
         self.broker.call(|| self.faults().register(at, len))
+    }
+
+    /// Leaves the faults of all segments to the kernel again: pages that are not resident read as zero from now on. For
+    /// far memory that could not be made, before any page was evicted.
+    pub fn release(&self) {
+        let parts = self.parts(&(0..usize::MAX));
+        // A part that was not registered is refused, which changes nothing.
+        self.broker
+            .call(|| parts.iter().for_each(|part| _ = self.faults().unregister(part.start, part.len())));
+        parts.iter().for_each(|part| _ = inherited(part.start, part.len(), true));
+    }
+
+    /// Returns the parts of a range of addresses, in whole pages, whose pages have contents: in memory, or swapped out by
+    /// the kernel.
+    pub(crate) fn populated(&self, at: &Range<usize>) -> Result<Vec<Range<usize>>, FaultError> {
+        self.broker
+            .call(|| {
+                let mut parts = Vec::new();
+                let asked = Inspector::open(None)?.each_populated(
+                    at.start as u64,
+                    at.len() as u64,
+                    &mut |start, len| {
+                        parts.push(offsets(&(start..start + len)));
+                    },
+                );
+                asked.map(|()| parts)
+            })
+            .map_err(FaultError)
     }
 
     /// Sets whether a child that is forked now inherits the ranges with their resident pages.
@@ -267,7 +296,10 @@ impl Drop for Linux {
     fn drop(&mut self) {
         // SAFETY: the pointer is that of a box, which is dropped once.
         let faults = unsafe { Box::from_raw(*self.faults.get_mut()) };
+        let parts = self.parts(&(0..usize::MAX));
         self.broker.call(|| {
+            // The descriptor outlives this value (`outlive_threads`), and with it the registration.
+            parts.iter().for_each(|part| _ = faults.unregister(part.start, part.len()));
             self.staging.descriptors().for_each(drop);
             drop(faults);
         });

@@ -1,0 +1,95 @@
+//! Makes the heap far memory in place, while the program runs.
+//!
+//! The userfaultfd is opened and the store is tried before the program starts, so that whatever refuses is told then.
+
+use crate::heap::LargeHeap;
+use crate::limited::LimitedMemory;
+use crate::lost::pager_failed;
+use crate::{far_store, guard, last_thread};
+use core::ops::Range;
+use largesse_arena::Retention;
+use largesse_paging::{Amount, Far, FarBuilder, FarConfig, start_broker};
+use largesse_report::Region;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Free memory should not occupy the store.
+const RETENTION: Retention = Retention { share: 0, floor: 0 };
+
+/// Before, a device could write to a page while it is evicted.
+const NO_MOVE: &str = "it needs Linux 6.8 or later; --local works on this one";
+
+/// Holds the userfaultfd that was opened when the heap was made.
+static PREPARED: Mutex<Option<FarBuilder>> = Mutex::new(None);
+
+fn prepared() -> MutexGuard<'static, Option<FarBuilder>> {
+    PREPARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens what a change-over will need. The error is the reason why it would be refused.
+pub(crate) fn prepare(config: &FarConfig) -> Result<(), String> {
+    *prepared() = Some(open(config)?);
+    Ok(())
+}
+
+fn open(config: &FarConfig) -> Result<FarBuilder, String> {
+    let refused = |error: largesse_paging::Error| error.to_string();
+    // `outside`, because starting a thread allocates.
+    let broker = guard::outside(start_broker).map_err(refused)?;
+    let builder = FarBuilder::open(broker, config.engine).map_err(refused)?;
+    if !builder.moves_pages() {
+        return Err(NO_MOVE.into());
+    }
+    builder.try_store(&config.store).map_err(refused)?;
+    Ok(builder)
+}
+
+/// Forgets, in a forked child, what the parent has opened: its thread and descriptors are not there.
+pub(crate) fn forget() {
+    core::mem::forget(prepared().take());
+}
+
+/// Makes the heap on `memory` far memory, of which at most `local` bytes are resident once its threads have evicted the
+/// rest. If it is refused, nothing changes; the error says why.
+pub(crate) fn change_over(
+    heap: &LargeHeap,
+    memory: &LimitedMemory,
+    config: &FarConfig,
+    local: usize,
+) -> Result<(), String> {
+    let before = prepared().take();
+    let builder = before.map_or_else(|| open(config), Ok)?;
+    let config = FarConfig { local: Amount::Bytes(local), ..config.clone() };
+    let far = |spans: &mut dyn Iterator<Item = Range<usize>>| {
+        make(builder, memory, &config, spans).map(|far| memory.become_far(far))
+    };
+    heap.change_over(RETENTION, far)
+}
+
+/// Makes far memory of the range, which takes over `spans`, and starts its threads. Until then a thread that touches a
+/// missing page waits.
+fn make(
+    mut builder: FarBuilder,
+    memory: &LimitedMemory,
+    config: &FarConfig,
+    spans: &mut dyn Iterator<Item = Range<usize>>,
+) -> Result<Far, String> {
+    let refused = |error: largesse_paging::Error| error.to_string();
+    let mappings = memory.range_for_mappings().ok_or("no address space")?;
+    // The heap first: its low addresses are used first, which keeps a store in a file as short as possible.
+    let heap = builder.add_range(memory.range());
+    let mappings = builder.add_range(mappings);
+    let mapped = mappings.first;
+    let unstarted = builder.build(heap, mappings, config, pager_failed).map_err(refused)?;
+    let pager = unstarted.far().pager().clone();
+    pager.set_label(mapped, Region::Mapping as u64);
+    let taken = if unstarted.kernel().knows_pinned() {
+        unstarted.far().take_over(spans).map_err(|error| error.to_string())
+    } else {
+        Err(NO_MOVE.into())
+    };
+    last_thread::watch();
+    let started = taken.and_then(|()| guard::outside(|| unstarted.start()).map_err(refused));
+    let (far, store) = started.inspect_err(|_| pager.kernel().release())?;
+    far_store::set(&store);
+    Ok(far)
+}

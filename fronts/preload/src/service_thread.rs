@@ -1,0 +1,12 @@
+//! Starts the library's own threads in the process of the program.
+
+use crate::{guard, last_thread};
+use largesse_machine::service;
+
+/// Starts a thread that receives none of the program's signals, outside `Inside`, since that allocates; returns whether
+/// it was started.
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
+    const STACK: usize = 128 << 10;
+    last_thread::watch();
+    guard::outside(|| service::start(c"largesse", STACK, &[], work)).is_ok()
+}
