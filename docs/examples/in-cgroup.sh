@@ -1,6 +1,7 @@
 #!/bin/sh
 # in-cgroup.sh LIMIT_MIB COMMAND ...: runs COMMAND in a control group with LIMIT_MIB of memory and no swap, and
-# prints the highest memory use: in total, of its programs, of the page cache, and of each program by name.
+# prints the highest memory use: in total, of its programs, of the page cache, and of each program by name; and how
+# many processes the kernel killed for lack of memory.
 # It needs root and a memory controller (version 1 or 2), and exits with 77 without them. With systemd, any user
 # can set the same limit: systemd-run --user --scope -p MemoryMax=512M -p MemorySwapMax=0 COMMAND ...
 set -eu
@@ -12,9 +13,10 @@ if [ -f $root/cgroup.controllers ]; then
     grep -qw memory $root/cgroup.controllers || cannot "no memory controller in $root"
     echo +memory 2> /dev/null > $root/cgroup.subtree_control || cannot "the memory controller cannot be handed on"
     group=$root/largesse-$$ bound=memory.max peak=memory.peak anonymous=anon cache=file
+    events=memory.events
 else
     group=$root/memory/largesse-$$ bound=memory.limit_in_bytes peak=memory.max_usage_in_bytes
-    anonymous=total_rss cache=total_cache
+    anonymous=total_rss cache=total_cache events=memory.oom_control
 fi
 mkdir "$group" 2> /dev/null || cannot "$group cannot be made"
 seen=$(mktemp)
@@ -50,4 +52,5 @@ awk -v limit=$limit -v peak="$(cat "$group/$peak")" -v anonymous=$anonymous -v c
             limit / mib, peak / mib, programs / mib, file / mib
         for (name in most) printf "  %s: %.0f MiB at most\n", name, most[name] / mib
     }' "$seen"
+awk '$1 == "oom_kill" { print "  killed by the kernel: " $2 }' "$group/$events"
 exit $status

@@ -89,7 +89,12 @@ fn memory_is_on_the_requested_nodes() {
 #[test]
 fn programs_run_on_an_older_kernel() {
     let Some(mut guest) = Guest::new() else { return };
-    for (name, options) in [("family.c", &["-Wall"]), ("blocks.c", &["-O2"]), ("paged.c", &["-pthread"])] {
+    for (name, options) in [
+        ("family.c", &["-Wall"]),
+        ("blocks.c", &["-O2"]),
+        ("paged.c", &["-pthread"]),
+        ("kernel_facts.c", &["-O2"]),
+    ] {
         guest.compiled(name, options);
     }
     let pool = "echo 80 > /proc/sys/vm/nr_hugepages";
@@ -107,6 +112,8 @@ fn programs_run_on_an_older_kernel() {
             0,
             "64 MiB  thp",
         ),
+        ("facts", "kernel_facts call".into(), 0, "populated large page registered: yes\nit is still large: yes"),
+        ("limit", "largesse run --limit auto -- paged 10 2 100".into(), 125, "it needs Linux 6.8 or later"),
         ("doctor", "largesse doctor".into(), 0, "without PAGEMAP_SCAN"),
         ("far, memory", far("--far=memory:"), 0, "1310720 words, 0 wrong"),
         ("far, file", far("--far=file:/scratch/pages"), 0, "1310720 words, 0 wrong"),

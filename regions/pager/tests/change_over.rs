@@ -27,6 +27,15 @@ fn lost(error: &PagerError) -> ! {
     panic!("{error}");
 }
 
+/// Stops the writer when it is dropped, also by a failed check.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Words of one span at an address, of which every 64th is used.
 fn words(start: usize, span: usize) -> impl Iterator<Item = (&'static AtomicU64, u64)> {
     (0..WORDS).step_by(64).map(move |word| {
@@ -61,6 +70,7 @@ fn used_memory_becomes_far_in_place() {
 
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let stopped = Stop(&stop);
         // The program goes on all the time, with words of its own in every span, missing ones included.
         let writer = scope.spawn(|| {
             let mut rounds = 0;
@@ -87,7 +97,7 @@ fn used_memory_becomes_far_in_place() {
         let far = FarMemory::new(heap, mappings, Arc::clone(&pager), Local::Bytes(2 * SPANS * SPAN), lost);
         far.take_over([0..3, 3..SPANS].into_iter()).unwrap();
         start(&pager, lost).unwrap();
-        assert_eq!(large(), large_before, "large pages are large until a part of them is evicted");
+        assert!(large() >= large_before, "a large page was split that no one evicted");
         let resident = || usize::try_from(pager.counters.get(Count::ResidentBytes)).unwrap();
         assert!(resident() >= used * SPAN * usize::from(large_before > 0), "{} bytes resident", resident());
 
@@ -104,7 +114,7 @@ fn used_memory_becomes_far_in_place() {
                 assert_eq!(word.swap(value + round + 1, Ordering::Relaxed), value + round, "round {round}");
             }
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stopped);
         assert!(writer.join().unwrap() > 0);
         for span in used..SPANS {
             for (word, _) in words(start_at, span) {

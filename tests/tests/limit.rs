@@ -1,0 +1,224 @@
+//! `largesse run --limit`: programs run at full speed while they fit, and end with the same output in a control group of
+//! half their peak, in which they are killed otherwise.
+
+use largesse_tests::{
+    Exit, Run, Stage, User, confined, could_not_confine, events_are_permitted, has_program, is_root,
+    large_pages_are_available,
+};
+use std::process::{Command, Output};
+
+const PYTHON: &str = "/usr/bin/python3";
+/// Bytes that the programs fill, in MiB.
+const DATA_MIB: u64 = 192;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the number behind `label`.
+fn number(text: &str, label: &str) -> u64 {
+    let number =
+        text.split(label).nth(1).and_then(|rest| rest.trim_start().split(' ').next()?.trim().parse().ok());
+    number.unwrap_or_else(|| panic!("no {label} in {text}"))
+}
+
+/// Runs a command in a control group with `limit_mib` MiB of memory and no swap.
+fn confine(stage: &Stage, limit_mib: u64, words: &[String]) -> Output {
+    let before = confined(limit_mib, 280);
+    let mut command = Command::new(&before[0]);
+    command.args(&before[1..]).args(words).env("LARGESSE_LIBRARY", stage.library());
+    command.current_dir(stage.scratch()).output().expect("a program that starts")
+}
+
+/// Returns the words of `largesse run` with these options in front of a program.
+fn limited(stage: &Stage, options: &[&str], program: &[String]) -> Vec<String> {
+    let (command, store) = (stage.command().display().to_string(), stage.store());
+    let before =
+        [command.as_str(), "run", "--far", &store].into_iter().chain(options.iter().copied()).chain(["--"]);
+    before.map(str::to_owned).chain(program.iter().cloned()).collect()
+}
+
+/// Checks that a program is killed in a control group of half its peak, and ends there with the same first line under
+/// `--limit auto`, without another kill.
+#[track_caller]
+fn half_is_enough(stage: &Stage, program: &[String]) {
+    if !events_are_permitted() {
+        return;
+    }
+    let alone = confine(stage, 8 * DATA_MIB, program);
+    if could_not_confine(&alone) {
+        return;
+    }
+    let said = text(&alone.stdout);
+    let answer = said.lines().next().unwrap_or_default();
+    assert!(alone.status.success() && !answer.is_empty(), "{alone:#?}");
+    let peak = number(&said, "at most in use") - number(&said, "page cache");
+    assert!(peak >= DATA_MIB, "{said}");
+    let half = peak / 2;
+
+    let killed = confine(stage, half, program);
+    let said = text(&killed.stdout);
+    assert!(!killed.status.success() && number(&said, "killed by the kernel:") > 0, "{killed:#?}");
+
+    let done = confine(stage, half, &limited(stage, &["--limit", "auto"], program));
+    let (said, hints) = (text(&done.stdout), text(&done.stderr));
+    assert!(done.status.success() && said.starts_with(answer), "half is {half} MiB: {answer}\n{done:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+    assert!(number(&said, "at most in use") <= half, "{said}");
+    assert_eq!(hints.matches("comes near its limit").count(), 1, "{hints}");
+}
+
+fn c_program(stage: &Stage, how: &[&str]) -> Option<Vec<String>> {
+    let program = stage.compiled("limited.c", &["-O2", "-pthread"])?.display().to_string();
+    let words = [program, DATA_MIB.to_string(), "8".into()];
+    Some(words.into_iter().chain(how.iter().map(ToString::to_string)).collect())
+}
+
+#[test]
+fn c_program_ends_in_half_of_its_peak() {
+    let stage = Stage::new();
+    let Some(program) = c_program(&stage, &[]) else { return };
+    half_is_enough(&stage, &program);
+}
+
+#[test]
+fn growing_blocks_end_in_half_of_their_peak() {
+    let stage = Stage::new();
+    let Some(program) = c_program(&stage, &["grow"]) else { return };
+    half_is_enough(&stage, &program);
+}
+
+#[test]
+fn threads_end_in_half_of_their_peak() {
+    let stage = Stage::new();
+    let Some(program) = c_program(&stage, &["threads"]) else { return };
+    half_is_enough(&stage, &program);
+}
+
+#[test]
+fn one_block_ends_in_half_of_its_size() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("passes.c", &["-O2"]) else { return };
+    half_is_enough(&stage, &[program.display().to_string(), DATA_MIB.to_string()]);
+}
+
+#[test]
+fn r_ends_in_half_of_its_peak() {
+    if has_program("Rscript", &["--version"]) {
+        let script = format!(
+            "x <- lapply(1:32, function(k) rep_len(k + 0.5, {DATA_MIB} / 32 * 2^17)); \
+             for (k in 1:32) x[[k]][k] <- 0; cat(sum(vapply(x, sum, 0)), '\\n')"
+        );
+        half_is_enough(&Stage::new(), &["Rscript", "--vanilla", "-e", &script].map(str::to_owned));
+    }
+}
+
+#[test]
+fn numpy_ends_in_half_of_its_peak() {
+    if has_program(PYTHON, &["-c", "import numpy"]) {
+        let script = format!(
+            "import numpy\n\
+             rows = [numpy.arange({DATA_MIB} // 16 << 17, dtype=float) + k for k in range(16)]\n\
+             for k, row in enumerate(rows): row[k::1000] = -k\n\
+             print(sum(int(row.sum()) for row in rows))"
+        );
+        half_is_enough(&Stage::new(), &[PYTHON, "-c", &script].map(str::to_owned));
+    }
+}
+
+#[test]
+fn limit_in_bytes_bounds_the_process() {
+    let stage = Stage::new();
+    let Some(program) = c_program(&stage, &[]) else { return };
+    if !events_are_permitted() {
+        return;
+    }
+    let store = stage.store();
+    let ran = Run::new(&stage, &program).under(&["--limit", "96M", "--far", &store]).finish().succeeded();
+    let peak = number(&ran.stdout, "peak ");
+    assert!(peak <= 96 << 10, "{peak} KiB were resident: {ran:#?}");
+    assert_eq!(ran.report["limit"]["bytes"], 96 << 20, "{:#}", ran.report);
+    assert!(ran.report["limit"]["spilling_seconds"].is_u64(), "{:#}", ran.report);
+    assert!(ran.report["far"]["write_backs"].as_u64() > Some(0), "{:#}", ran.report);
+    assert_eq!(ran.hints.lines().count(), 1, "{}", ran.hints);
+    assert!(ran.hints.contains("its limit of 96M: its coldest memory is kept in file:"), "{}", ran.hints);
+}
+
+/// Both are kept below the limit, each by a helper and a pager of its own.
+#[test]
+fn forked_child_sees_the_same_words() {
+    let stage = Stage::new();
+    if !events_are_permitted() {
+        return;
+    }
+    let store = stage.store();
+    for limit in ["96M", "1G"] {
+        // With the second limit the memory is still near at the fork.
+        let Some(program) = c_program(&stage, &["fork"]) else { return };
+        let ran = Run::new(&stage, &program).under(&["--limit", limit, "--far", &store]).finish().succeeded();
+        assert!(ran.stdout.contains("24 blocks, 0 wrong"), "{ran:#?}");
+        assert_eq!(ran.report["far"].is_null(), limit == "1G", "{:#}", ran.report);
+    }
+}
+
+/// A program that stays below nine tenths of its limit has large pages, and no far memory.
+#[test]
+fn nothing_spills_below_nine_tenths() {
+    let stage = Stage::new();
+    let Some(program) = c_program(&stage, &[]) else { return };
+    if !events_are_permitted() || !large_pages_are_available() {
+        return;
+    }
+    let store = stage.store();
+    // The reserve is a tenth, 25 MiB. Program, library and threads take less than 38 MiB in addition to the data.
+    let limit = format!("{}M", DATA_MIB + 64);
+    let ran = Run::new(&stage, &program).under(&["--limit", &limit, "--far", &store]).finish().succeeded();
+    assert!(
+        ran.report["far"].is_null() && ran.report["limit"]["spilling_seconds"].is_null(),
+        "{:#}",
+        ran.report
+    );
+    assert!(ran.report["limit"]["bytes"].is_u64(), "{:#}", ran.report);
+    assert_eq!(ran.hints, "");
+    let large = ran.report["large_peak_bytes"].as_u64().unwrap_or(0);
+    assert!(large >= DATA_MIB * 9 / 10 << 20, "only {large} bytes were on large pages: {:#}", ran.report);
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused() {
+    let stage = Stage::new();
+    for (options, words) in [
+        (&["--limit", "1G", "--lock"][..], "--lock cannot be combined with --limit"),
+        (&["--limit", "1G", "--pages", "hugetlb"], "--pages hugetlb cannot be combined with --limit"),
+        (&["--limit", "1G", "--interleave"], "--interleave cannot be combined with --limit"),
+        (&["--limit", "1G", "--far", "memory:"], "file:PATH with --limit"),
+        (&["--limit", "1G", "--fault-engine", "thread"], "auto, events with --limit"),
+        (&["--limit", "1G", "--static-data", "on"], "off with --limit"),
+        (&["--limit", "32M"], "is below the least, 64M"),
+        (&["--limit", "much"], "type auto, or a number with a unit"),
+    ] {
+        let ran = Run::new(&stage, &["true"]).under(options).finish();
+        assert_eq!(ran.exit, Exit::Code(2), "{options:?}: {ran:#?}");
+        assert!(ran.hints.contains(words), "{options:?}: {}", ran.hints);
+    }
+    let ran = Run::new(&stage, &["true"]).under(&["--limit", "1G", "--far", "file:/dev/shm/x"]).finish();
+    assert!(ran.exit == Exit::Code(125) && ran.hints.contains("lies in memory (tmpfs)"), "{ran:#?}");
+}
+
+/// The kernel must wait for far pages in system calls, for which an ordinary user needs a right.
+#[test]
+fn user_without_the_right_is_told() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let store = stage.store();
+    let run = Run::new(&stage, &["true"]).under(&["--limit", "1G", "--far", &store]);
+    let ran = run.as_user(User::Unprivileged).finish();
+    if ran.exit == Exit::Code(0) {
+        return; // this machine gives the right to all users
+    }
+    assert_eq!(ran.exit, Exit::Code(125), "{ran:#?}");
+    assert!(ran.hints.contains("cannot be kept below --limit: userfaultfd: "), "{}", ran.hints);
+    assert!(ran.hints.contains("largesse doctor"), "{}", ran.hints);
+}
