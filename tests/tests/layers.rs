@@ -107,7 +107,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "largesse-bench",
         &[
-            "largesse-agent",
             "largesse-far",
             "largesse-kernels",
             "largesse-machine",

@@ -1,18 +1,19 @@
 //! Defines the options of `largesse bench`.
 
-use clap::{Parser, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use largesse_settings::StoreName;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Comparisons, the argument that only touches memory, and the one that guards swap.
+/// Comparisons, and the argument that only touches memory.
 const R: &str = "r";
 pub(crate) const FAR: &str = "far";
 pub(crate) const GC: &str = "gc";
 pub(crate) const KERNELS: &str = "kernels";
 pub(crate) const TOUCH: &str = "touch";
-pub(crate) const GUARD: &str = "guard-swap";
-/// Page size of the tuner for a program that marks its compute core.
+/// Page sizes that the tuner chooses, the second one for a program that marks its compute core.
+pub(crate) const AUTO: &str = "auto";
 pub(crate) const MARKED: &str = "marked";
 /// Greatest number of threads, which is EusLisp's.
 const MOST_THREADS: u32 = 64;
@@ -25,6 +26,12 @@ pub(crate) enum Peer {
     Swap,
     /// Swap to memory that is compressed.
     Zram,
+}
+
+impl Peer {
+    pub(crate) fn name(self) -> &'static str {
+        if self == Peer::Swap { "swap" } else { "zram" }
+    }
 }
 
 /// Compare programs with and without Largesse.
@@ -45,14 +52,14 @@ pub(crate) struct Args {
     pub(crate) json: bool,
     /// Compare with others, too. r: with other installed allocators. far: with the kernel's swap to a file (swap) or to
     /// compressed memory (zram), which is on for the time of a run; needs root, and runs programs in a control group
-    #[arg(long, value_name = "swap,zram", value_delimiter = ',', num_args = 0..=1)]
+    #[arg(long, value_name = "swap,zram", value_delimiter = ',', num_args = 0..=1, help_heading = "r, far")]
     pub(crate) peers: Option<Vec<Peer>>,
     /// Run each program this many times under each setting [default: 5; far: 3; kernels: 15]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: Option<u32>,
     /// Repeat each test this often within a run; its time is their mean [default: 1]. far: iterate this often; the
     /// time is their sum [default: the program's own]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "r, far")]
     pub(crate) times: Option<u32>,
     /// Use this share of the data; answers are known for 1, 0.25 and 0.01. gc: share of the repetitions
     #[arg(long, value_name = "F", default_value = "1", value_parser = share)]
@@ -65,7 +72,7 @@ pub(crate) struct Args {
     pub(crate) list: bool,
     /// Touch and free this much memory before every run and every test, in MiB, or a size such as 4G [default: the
     /// memory that the program needs, and at most half of the available memory]
-    #[arg(long, value_name = "MIB", value_parser = touch)]
+    #[arg(long, value_name = "MIB", value_parser = touch, help_heading = "r, far, gc")]
     pub(crate) touch: Option<u64>,
     /// Read `definitions` and `programs` from this folder
     #[arg(long, value_name = "DIR")]
@@ -112,30 +119,29 @@ impl Args {
         self.cap.unwrap_or(60)
     }
 
-    /// Returns the message for an option that belongs to another comparison.
-    pub(crate) fn misplaced(&self) -> Option<String> {
-        let options: [(_, _, &[_]); 11] = [
-            ("--cap", self.cap.is_some(), &[FAR, GC]),
-            ("--fault-engine", self.fault_engine.is_some(), &[FAR]),
-            ("--local", self.local.is_some(), &[FAR]),
-            ("--page-sizes", self.page_sizes.is_some(), &[FAR]),
-            ("--least", self.least, &[FAR]),
-            ("--peers", self.peers.is_some(), &[R, FAR]),
-            ("--store", self.store.is_some(), &[FAR]),
-            ("--svg", self.svg.is_some(), &[GC, KERNELS]),
-            ("--threads", self.threads.is_some(), &[GC]),
-            ("--times", self.times.is_some(), &[R, FAR]),
-            ("--touch", self.touch.is_some(), &[R, FAR, GC]),
-        ];
+    /// Reads the command line. The error is the message for an option that belongs to another comparison.
+    pub(crate) fn read() -> Result<Args, String> {
+        let given = Args::command().get_matches();
+        let args = Args::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
+        args.misplaced(&given).map_or(Ok(args), Err)
+    }
+
+    /// Returns the message for an option whose heading does not name the comparison.
+    fn misplaced(&self, given: &ArgMatches) -> Option<String> {
         let name = [R, FAR, GC, KERNELS].into_iter().find(|known| self.name == *known)?;
         match (name, self.peers.as_deref()) {
             (FAR, Some([])) => return Some("--peers needs names here: --peers swap,zram".into()),
             (R, Some([_, ..])) => return Some("--peers needs no names in `largesse bench r`".into()),
             _ => {}
         }
-        let (option, _, of) = options.into_iter().find(|(_, given, of)| *given && !of.contains(&name))?;
-        let of = of.join("` and `largesse bench ");
-        Some(format!("{option} is an option of `largesse bench {of}` only"))
+        let command = Args::command();
+        let is_given = |option: &str| given.value_source(option) == Some(ValueSource::CommandLine);
+        let mut options = command.get_arguments().filter(|option| is_given(option.get_id().as_str()));
+        options.find_map(|option| {
+            let of = option.get_help_heading().filter(|of| !of.split(", ").any(|of| of == name))?;
+            let of = of.replace(", ", "` and `largesse bench ");
+            Some(format!("--{} is an option of `largesse bench {of}` only", option.get_long()?))
+        })
     }
 }
 

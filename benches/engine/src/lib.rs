@@ -13,8 +13,8 @@ mod gc;
 mod kernels;
 mod r;
 
-use args::{Args, FAR, GC, GUARD, KERNELS, TOUCH};
-use clap::{CommandFactory, Parser};
+use args::{Args, FAR, GC, KERNELS, TOUCH};
+use clap::CommandFactory as _;
 use engine::{Bench, Result, Settings};
 use largesse_terminal::say::{self, complain, say};
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub fn command() -> clap::Command {
 /// Runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    say::end(match compare(&Args::parse()) {
+    say::end(match Args::read().and_then(|args| compare(&args)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -42,12 +42,6 @@ pub fn main() -> ExitCode {
 fn compare(args: &Args) -> Result<bool> {
     if args.name == TOUCH {
         return engine::touch_mib(args.touch.unwrap_or(0)).map(|()| true);
-    }
-    if args.name == GUARD {
-        return far::guard(args.programs.as_deref()).map(|()| true);
-    }
-    if let Some(error) = args.misplaced() {
-        return Err(error);
     }
     match &*args.name {
         GC => return gc::compare(args),

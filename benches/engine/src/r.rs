@@ -59,7 +59,8 @@ impl LineUp<'_> {
         let contestant = |place| {
             let words = words.clone();
             let start = move || {
-                let mut command = self.settings.command(self.line_up[place], &[], &words);
+                touch_mib(touch)?;
+                let mut command = self.settings.command(self.line_up[place], &[], &[], &words);
                 command.env(TOUCH_VARIABLE, touch_command(touch));
                 let needs = &self.bench.needs;
                 run(command, Duration::MAX).map_err(|ended| match ended {
@@ -67,8 +68,7 @@ impl LineUp<'_> {
                     other => other,
                 })
             };
-            let set_up = Box::new(move || touch_mib(touch));
-            Contestant { needs: vec![0, 1], set_up, ..Contestant::new(self.column(place), start) }
+            Contestant { needs: vec![0, 1], ..Contestant::new(self.column(place), start) }
         };
         (0..self.line_up.len()).map(contestant).collect()
     }
@@ -152,7 +152,7 @@ impl LineUp<'_> {
                     keys["ratio"] = Value::Null;
                     keys["to_best_peer"] = best.zip(cell.ratio()).map(|((_, best), it)| it / best).into();
                 }
-                objects.push(cell.object(keys));
+                objects.push(merged(keys, &json!(cell)));
             }
         }
         let title = bench.headline(self.args.scale, samples[0].about());
@@ -173,13 +173,15 @@ fn reading(cells: &[Cell], subject: usize, noise: Option<f64>, of: &str) -> Stri
     let runs = cells.iter().filter_map(|cell| Some(cell.summary()?.runs)).min().unwrap_or(0);
     match (&cells[subject], noise) {
         (Cell::Wrong, _) => "WRONG".into(),
-        (Cell::Measured(_, Some(_)), Some(_)) if runs < 3 => no_claim(runs).unwrap_or_default().into(),
-        (Cell::Measured(_, Some(ratio)), Some(noise)) => match ratio - 1.0 {
+        (Cell::Measured { ratio: Some(_), .. }, Some(_)) if runs < 3 => {
+            no_claim(runs).unwrap_or_default().into()
+        }
+        (Cell::Measured { ratio: Some(ratio), .. }, Some(noise)) => match ratio - 1.0 {
             apart if apart.abs() <= noise => "no difference seen".into(),
             apart if apart < 0.0 => format!("{:.1}% less {of}", -100.0 * apart),
             apart => format!("{:.1}% more {of}", 100.0 * apart),
         },
-        (Cell::Measured(..), _) => "nothing to compare with".into(),
+        (Cell::Measured { .. }, _) => "nothing to compare with".into(),
         _ => "not run".into(),
     }
 }
@@ -188,9 +190,11 @@ fn reading(cells: &[Cell], subject: usize, noise: Option<f64>, of: &str) -> Stri
 fn text(place: usize, cell: &Cell, unit: &str, noise: Option<f64>) -> String {
     match (place, cell) {
         (1, _) => noise.map_or("-".into(), |noise| format!("±{:.1}%", noise * 100.0)),
-        (0, Cell::Measured(it, _)) if unit == "s" => it.spread_after(format!("{:.4} s", it.median)),
-        (0, Cell::Measured(it, _)) => it.spread_after(format!("{:.0} MiB", it.median / 1024.0)),
-        (_, Cell::Measured(it, Some(ratio))) => it.spread_after(format!("{ratio:.3}")),
+        (0, Cell::Measured { summary: it, .. }) if unit == "s" => {
+            it.spread_after(format!("{:.4} s", it.median))
+        }
+        (0, Cell::Measured { summary: it, .. }) => it.spread_after(format!("{:.0} MiB", it.median / 1024.0)),
+        (_, Cell::Measured { summary: it, ratio: Some(ratio) }) => it.spread_after(format!("{ratio:.3}")),
         (_, other) => other.word(),
     }
 }

@@ -67,28 +67,8 @@ pub(crate) struct FarSpec {
     pub(crate) marked: Vec<String>,
     /// MiB that the program touches at scale 1; without it the footprint is measured.
     pub(crate) far_mib: Option<u64>,
-    pub(crate) published: Option<Published>,
-}
-
-/// A table that others have published, to print next to the measured one.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Published {
-    pub(crate) title: String,
-    /// Denominator of the ratios.
-    pub(crate) baseline_seconds: f64,
-    pub(crate) local_percent: Vec<u8>,
-    /// Rows by page size, with one number for each share.
-    #[serde(rename = "row")]
-    pub(crate) rows: Vec<PublishedRow>,
-}
-
-/// One row of a published table.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PublishedRow {
-    pub(crate) page_size: String,
-    pub(crate) seconds: Vec<f64>,
+    /// What others have published, to print below the table.
+    pub(crate) published: Option<String>,
 }
 
 impl Bench {
@@ -191,44 +171,4 @@ pub(crate) fn unknown(asked: &str, there: &str) -> String {
 
 fn sorted(names: impl IntoIterator<Item = String>) -> String {
     Vec::from_iter(BTreeSet::from_iter(names)).join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::{Settings, settings::Role};
-
-    #[test]
-    fn shipped_definitions_are_complete() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches");
-        let (benches, settings) = (read_all(&root).unwrap(), Settings::read(&root).unwrap());
-        assert_eq!(benches.iter().filter(|bench| bench.far.is_some()).count(), 11);
-        for bench in &benches {
-            let name = &bench.name;
-            let roles = settings.of(bench, false).unwrap().into_iter().map(|setting| setting.role);
-            assert_eq!(roles.collect::<Vec<_>>(), [Role::Baseline, Role::Subject], "{name}");
-            let program = match bench.args.first() {
-                Some(name) if bench.program == "c/far/run.sh" => format!("c/far/{name}.c"),
-                _ => bench.program.clone(),
-            };
-            let text = std::fs::read_to_string(root.join("programs").join(&program)).expect(&program);
-            assert!(root.join("programs").join(&bench.program).is_file() && !bench.interpreter.is_empty());
-            let tests = if program.ends_with(".R") { bench.tests.len() } else { 0 };
-            assert_eq!(text.matches("\nmeasure(\"").count(), tests, "{name}");
-            for test in &bench.tests {
-                let measured = ["\nmeasure(\"", "result(\"", "\"test\": \""]
-                    .map(|call| format!("{call}{}\"", test.name));
-                assert!(measured.iter().any(|call| text.contains(call)), "{name}/{}", test.name);
-                let right = |(answer, tolerance): (&[f64], f64)| !answer.is_empty() && tolerance < 0.01;
-                assert!(bench.far.is_some() || bench.expected(&test.name, 1.0).is_some_and(right), "{name}");
-            }
-            let Some(far) = &bench.far else { continue };
-            let has = |name: &str| far.page_sizes.iter().any(|size| size == name);
-            assert!(has("auto") && has("marked") != far.marked.is_empty(), "{name}");
-            assert!(bench.tests.len() == 1 && far.local_percent.iter().all(|it| *it <= 100), "{name}");
-            let Some(published) = &far.published else { continue };
-            let complete = |row: &PublishedRow| row.seconds.len() == published.local_percent.len();
-            assert!(published.rows.iter().all(|row| complete(row) && has(&row.page_size)), "{name}");
-        }
-    }
 }

@@ -1,10 +1,10 @@
-//! Finds the folder of the benches, and makes temporary ones.
+//! Finds the folder of the benches, makes temporary ones, and compiles a library into them.
 
 use super::Result;
-use std::fs::{File, Permissions};
-use std::os::fd::AsRawFd as _;
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::{Builder, TempDir};
 
 /// Returns the folder with `definitions` and `programs`: the named one, else the one installed with the command, else
@@ -38,13 +38,15 @@ pub(crate) fn temp_dir() -> Result<TempDir> {
     made.map_err(|why| format!("{}: {why}", std::env::temp_dir().display()))
 }
 
-/// Reserves the first `bytes` bytes of a file, whose contents are not written.
-pub(crate) fn reserve(file: &File, bytes: u64) -> std::io::Result<()> {
-    // SAFETY: the descriptor is open, and the others are numbers.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes.cast_signed()) } {
-        0 => Ok(()),
-        error => Err(std::io::Error::from_raw_os_error(error)),
-    }
+/// Compiles a library from the C program `source`, below the folder of programs, into `folder`; the error says why that
+/// is not possible.
+pub(crate) fn compiled(root: &Path, source: &str, options: &[&str], folder: &Path) -> Result<PathBuf> {
+    let (source, made) = (root.join("programs/c").join(source), folder.join("made.so"));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-fPIC", "-shared", "-o"]).arg(&made).args(options).arg(&source).arg("-lm");
+    let done = gcc.output().map_err(|_| "no gcc (apt-get install gcc)")?;
+    let why = || format!("gcc {}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    if done.status.success() { Ok(made) } else { Err(why()) }
 }
 
 #[cfg(test)]

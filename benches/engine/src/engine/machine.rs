@@ -86,7 +86,7 @@ fn field(path: &str, name: &str) -> Option<String> {
 }
 
 /// Returns the output of `program` without the newline, if it succeeds and prints something.
-fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+pub(crate) fn printed(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
@@ -102,28 +102,22 @@ pub(crate) fn touch_command(mib: u64) -> String {
     format!("env -u LD_PRELOAD -u GLIBC_TUNABLES '{own}' {TOUCH} --touch {mib}")
 }
 
-/// Touches `mib` MiB, and at most half of the available memory.
+/// Touches and frees `mib` MiB, and at most half of the available memory.
 pub(crate) fn touch_mib(mib: u64) -> Result<()> {
     let mib = mib.min(available_mib() / 2);
-    let touched = touch(usize::try_from(mib << 20).unwrap_or(0));
+    let bytes = usize::try_from(mib << 20).unwrap_or(0);
+    let touched = if bytes == 0 { Ok(()) } else { written(bytes.next_multiple_of(SPAN)).map(drop) };
     touched.map_err(|error| format!("{mib} MiB could not be touched before the run: {error:?}"))
 }
 
-/// Touches `bytes` bytes, on large pages where possible, and returns them to the kernel.
-fn touch(bytes: usize) -> std::result::Result<(), MapError> {
-    let len = bytes.next_multiple_of(SPAN);
-    if len == 0 {
-        return Ok(());
-    }
+/// Allocates `len` bytes, a multiple of [`SPAN`], on large pages where possible, and writes to every page: pages that
+/// were never written share one page of zeros.
+pub(crate) fn written(len: usize) -> Result<Reserved, MapError> {
     let range = Reserved::new(len, SPAN)?;
     range.commit(0, len, PageKind::Thp)?;
-    if range.populate(0, len).is_err() {
-        // Linux before 5.14 cannot populate on request, so every page is written.
-        for offset in (0..len).step_by(base_page()) {
-            // SAFETY: `offset` is below the length of a range that was just committed, and no other code has its
-            // address.
-            unsafe { range.start().add(offset).write_volatile(1) };
-        }
+    for offset in (0..len).step_by(base_page()) {
+        // SAFETY: `offset` is below the length of a range that was just committed, and no other code has its address.
+        unsafe { range.start().add(offset).write_volatile(0) };
     }
-    Ok(())
+    Ok(range)
 }

@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//!   a definition (r, far, gc, kernels): rows × columns ─► contestants: set up, run, tear down
+//!   a definition (r, far, gc, kernels): rows × columns ─► contestants
 //!                                                            │
 //!   session: machine ─► rounds, in turns ◄───────────────────┘
 //!                          └─► outcome: medians, spreads ─► table | JSON | picture
@@ -13,7 +13,6 @@
 
 mod definition;
 mod folders;
-mod group;
 mod machine;
 mod outcome;
 mod program;
@@ -22,7 +21,7 @@ mod session;
 mod settings;
 mod stats;
 
-pub(crate) use self::{definition::*, folders::*, group::*, machine::*, outcome::*, program::*, rounds::*};
+pub(crate) use self::{definition::*, folders::*, machine::*, outcome::*, program::*, rounds::*};
 pub(crate) use self::{session::*, settings::*, stats::*};
 pub(crate) use tempfile::TempDir;
 

@@ -1,9 +1,9 @@
 //! Runs a comparison from its first line to its last: the machine, rounds, outcomes, the legend and the picture.
 
-use super::{Contestant, Ended, Event, MachineFacts, Outcome, Result, Run, Samples};
+use super::{Contestant, Ended, MachineFacts, Outcome, Result, Run, Samples};
 use super::{available_mib, merged, no_claim, take_turns};
 use crate::args::{Args, KERNELS};
-use largesse_plot::curves::{Panel, svg};
+use largesse_plot::curves::{Panel, Series, svg};
 use largesse_terminal::progress::Progress;
 use largesse_terminal::say::{counted, say};
 use largesse_terminal::table::Paper;
@@ -67,17 +67,21 @@ impl<'a> Session<'a> {
         all: &[Contestant<'_, Run>],
         cap: Option<u32>,
     ) -> Vec<Samples<Run>> {
-        take_turns(all, self.args.rounds(), |one, round, event| {
-            let (kind, more) = match event {
-                Event::Begins => return self.progress.at(format!("{of}, {}", one.name)),
-                Event::Done(Ok(run)) => ("run", json!(run)),
-                Event::Done(Err(Ended::Stopped)) if cap.is_some() => ("stopped", json!({ "cap": cap })),
-                Event::Done(Err(_)) | Event::Skipped => return self.progress.step(),
-            };
-            let object = merged(json!({ "kind": kind, "bench": of, "round": round }), &one.keys);
-            self.print(&[merged(object, &more)], "");
+        let turn = |one: &Contestant<'_, Run>, round| {
+            self.progress.at(format!("{of}, {}", one.name));
+            let done = (one.run)();
+            let object = |kind| merged(json!({ "kind": kind, "bench": of, "round": round }), &one.keys);
+            match (&done, cap) {
+                (Ok(run), _) => self.print(&[merged(object("run"), &json!(run))], ""),
+                (Err(Ended::Stopped), Some(cap)) => {
+                    self.print(&[merged(object("stopped"), &json!({ "cap": cap }))], "");
+                }
+                _ => {}
+            }
             self.progress.step();
-        })
+            done
+        };
+        take_turns(all, self.args.rounds(), turn, || self.progress.step())
     }
 
     /// Prints the outcome of a bench.
@@ -105,4 +109,23 @@ impl<'a> Session<'a> {
         }
         Ok(self.good && self.compared > 0)
     }
+}
+
+/// Returns a curve for each value of `name` in JSON objects, which are in the order of the curves' points.
+pub(crate) fn curves<'v>(
+    objects: impl Iterator<Item = &'v Value>,
+    name: &str,
+    point: impl Fn(&Value) -> Option<(f64, f64)>,
+) -> Vec<Series> {
+    let mut curves: Vec<Series> = Vec::new();
+    for object in objects {
+        let name = object[name].as_str().unwrap_or_default();
+        let known = curves.iter().position(|curve| curve.name == name);
+        let place = known.unwrap_or_else(|| {
+            curves.push(Series { name: name.to_owned(), points: Vec::new() });
+            curves.len() - 1
+        });
+        curves[place].points.extend(point(object));
+    }
+    curves
 }

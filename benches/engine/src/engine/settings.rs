@@ -88,14 +88,23 @@ impl Settings {
         (numbers(&here) < numbers(wanted)).then(|| format!("needs glibc {wanted}; here is {here}"))
     }
 
-    /// Returns the command that runs `words` under `setting`; `more` are further options of `largesse run`.
-    pub(crate) fn command(&self, setting: &Setting, more: &[OsString], words: &[OsString]) -> Command {
-        let mut command = Command::new(&words[0]);
+    /// Returns the command that runs `words` under `setting`, started by the words of a `launcher` if it has any; `more`
+    /// are further options of `largesse run`.
+    pub(crate) fn command(
+        &self,
+        setting: &Setting,
+        launcher: &[&str],
+        more: &[OsString],
+        words: &[OsString],
+    ) -> Command {
+        let mut all: Vec<OsString> = launcher.iter().map(OsString::from).collect();
         if let Some(options) = &setting.launch {
-            command = Command::new(largesse_terminal::own::command());
-            command.arg("run").args(options).args(more).arg("--").arg(&words[0]);
+            all.extend([largesse_terminal::own::command().into(), "run".into()]);
+            all.extend(options.iter().map(OsString::from).chain(more.iter().cloned()).chain(["--".into()]));
         }
-        command.args(&words[1..]);
+        all.extend_from_slice(words);
+        let mut command = Command::new(&all[0]);
+        command.args(&all[1..]);
         for name in &self.clear {
             command.env_remove(name);
         }

@@ -6,8 +6,9 @@
 
 use crate::engine::*;
 use std::collections::BinaryHeap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// Bytes of a page of the trace.
 const PAGE: u64 = 4096;
@@ -20,24 +21,25 @@ const MOST_OPEN: u64 = 16384;
 #[derive(Debug)]
 pub(super) struct Trace(Vec<u32>);
 
-/// Compiles the recorder of traces into `folder`.
-pub(super) fn recorder(root: &Path, folder: &Path) -> Result<PathBuf> {
-    let (source, made) = (root.join("programs/c/far/trace.c"), folder.join("trace.so"));
-    let done = Command::new("cc").args(["-O2", "-fPIC", "-shared", "-o"]).arg(&made).arg(&source).output();
-    let done = done.map_err(|_| "no C compiler (apt-get install gcc)")?;
-    if done.status.success() { Ok(made) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
-}
-
 impl Trace {
-    /// Sets the variables with which a program records its trace in `file`, for memories of `smallest` bytes and more.
-    pub(super) fn record(command: &mut Command, recorder: &Path, file: &Path, smallest: u64) {
+    /// Runs a program that records its trace in `file`, for memories of `smallest` bytes and more.
+    pub(super) fn record(
+        mut command: Command,
+        recorder: &Path,
+        file: &Path,
+        smallest: u64,
+        cap: Duration,
+    ) -> Result<Trace> {
         let open = (smallest / PAGE / OPEN).clamp(FEWEST_OPEN, MOST_OPEN);
         command.env("LD_PRELOAD", recorder).env("TRACE_FILE", file).env("TRACE_PAGES", open.to_string());
-    }
-
-    pub(super) fn read(file: &Path) -> Result<Trace> {
-        let bytes = std::fs::read(file).map_err(|why| format!("no trace: {why}"))?;
-        Ok(Trace(bytes.chunks_exact(4).map(|it| u32::from_ne_bytes([it[0], it[1], it[2], it[3]])).collect()))
+        let done = run(command, cap).map_err(|ended| match ended {
+            Ended::Stopped => format!("not recorded within {} s: use a smaller --scale", cap.as_secs()),
+            ended => ended.to_string(),
+        });
+        let bytes = done.and_then(|_| std::fs::read(file).map_err(|why| format!("no trace: {why}")));
+        let _ = std::fs::remove_file(file);
+        let page = |it: &[u8]| u32::from_ne_bytes([it[0], it[1], it[2], it[3]]);
+        Ok(Trace(bytes?.chunks_exact(4).map(page).collect()))
     }
 
     /// Returns the least bytes that must be fetched in transfers of `unit` bytes if `memory` bytes may be resident. The

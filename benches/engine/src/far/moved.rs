@@ -1,64 +1,114 @@
-//! Reads what a run moved to its store and back, as the pager or the kernel counted it.
+//! Shows what the last runs moved to their stores and back, as the pager or the kernel counted it.
 
-use crate::engine::{Run, number};
+use super::least::Trace;
+use super::plan::{FarColumn, Way};
+use crate::engine::*;
+use largesse_terminal::table::{Column, Table};
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-const VMSTAT: &str = "/proc/vmstat";
 
 /// The transfers of one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
+struct Moved {
     /// Largest number of resident bytes: of the data, or, of a peer, of the whole program.
-    pub(super) resident: u64,
+    resident: u64,
     /// Bytes read and written.
-    pub(super) read: u64,
-    pub(super) written: u64,
+    read: u64,
+    written: u64,
     /// Mean bytes of a read.
-    pub(super) unit: u64,
+    unit: u64,
     /// Share of the filled pages for which no thread faulted.
-    pub(super) before_touch: f64,
+    before_touch: f64,
 }
 
 impl Moved {
     /// Returns the transfers of a run; `None` if they were not counted.
-    pub(super) fn of(run: &Run) -> Option<Moved> {
+    fn of(run: &Run) -> Option<Moved> {
         let share = |faults: u64, pages: u64| 1.0 - (faults as f64 / pages.max(1) as f64).min(1.0);
-        if let Some(swap) = run.more.get("swap") {
-            let count = |name: &str| swap[name].as_u64();
-            let (pages, out) = (count("in")?, count("out")?);
+        let count = |of: &str, name: &str| run.more.get(of)?[name].as_u64();
+        if let Some(pages) = count("swap", "in") {
             return Some(Moved {
                 resident: run.peak.bytes(),
                 read: pages * PAGE,
-                written: out * PAGE,
+                written: count("swap", "out")? * PAGE,
                 unit: PAGE,
-                before_touch: share(count("major_faults")?, pages),
+                before_touch: share(count("swap", "major_faults")?, pages),
             });
         }
-        let far = run.more.get("far")?;
-        let count = |name: &str| far[name].as_u64();
-        let (read, written) = (count("bytes_in")?, count("bytes_out")?);
-        let reads = count("reads").filter(|reads| *reads > 0);
-        let faults = count("faults")?.saturating_sub(count("write_faults")?);
+        let far = |name| count("far", name);
+        let (read, reads) = (far("bytes_in")?, far("reads").filter(|reads| *reads > 0));
         Some(Moved {
-            resident: count("resident_bytes")?,
+            resident: far("resident_bytes")?,
             read,
-            written,
-            unit: reads.map(|reads| read / reads).or(count("set_bytes"))?,
-            before_touch: share(faults, count("fills")? + count("zero_fills")?),
+            written: far("bytes_out")?,
+            unit: reads.map(|reads| read / reads).or(far("set_bytes"))?,
+            before_touch: share(
+                far("faults")?.saturating_sub(far("write_faults")?),
+                far("fills")? + far("zero_fills")?,
+            ),
         })
     }
 }
 
-/// Returns the pages that the machine has swapped in and out.
-pub(super) fn swapped() -> [u64; 2] {
-    ["pswpin", "pswpout"].map(|key| number(Path::new(VMSTAT), key))
+/// The table of what was moved, with a row for each cell whose last run counted it.
+pub(super) struct MovedTable<'a> {
+    /// Bytes of the program's data.
+    data: u64,
+    trace: Option<&'a Trace>,
+    table: Table,
+    is_empty: bool,
 }
 
-/// Returns the pages that were swapped in and out since.
-pub(super) fn since(before: &[u64; 2]) -> Value {
-    let [into, out] = swapped();
-    json!({ "in": into - before[0], "out": out - before[1] })
+impl<'a> MovedTable<'a> {
+    pub(super) fn new(data: u64, trace: Option<&'a Trace>) -> MovedTable<'a> {
+        let heads = ["local", "resident", "read", "written", "each", "before touch", "to least"];
+        let heads = heads.into_iter().take(if trace.is_some() { 7 } else { 6 }).map(Column::number);
+        let table = Table::new([Column::text("moved", 8)].into_iter().chain(heads));
+        MovedTable { data, trace, table, is_empty: true }
+    }
+
+    /// Adds the row of a cell, and returns the JSON keys.
+    pub(super) fn add(&mut self, way: &Way, column: FarColumn, run: Option<&Run>) -> Value {
+        let Some(moved) = run.and_then(Moved::of) else { return Value::Null };
+        self.is_empty = false;
+        let resident = (moved.resident as f64 / self.data as f64).min(1.0);
+        let mib = |bytes: u64| format!("{:.0} MiB", mib(bytes));
+        let mut cells = vec![
+            way.name().to_owned(),
+            format!("{}%", column.percent),
+            format!("{:.0}%", 100.0 * resident),
+            mib(moved.read),
+            mib(moved.written),
+            format!("{:.0} KiB", moved.unit as f64 / 1024.0),
+            format!("{:.0}%", 100.0 * moved.before_touch),
+        ];
+        let mut keys = json!({
+            "resident": resident, "bytes_read": moved.read, "bytes_written": moved.written,
+            "bytes_each": moved.unit, "before_touch": moved.before_touch,
+        });
+        if let Some(trace) = self.trace {
+            // The largest power of two that is not above the mean transfer.
+            let unit = 1 << moved.unit.max(PAGE).ilog2();
+            let is_peer = matches!(way, Way::Peer(_));
+            let memory = column.limit.filter(|_| is_peer).unwrap_or(column.local);
+            let least = trace.least(unit, memory);
+            let ratio = (least > 0).then(|| moved.read as f64 / least as f64);
+            cells.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
+            keys = merged(keys, &json!({ "least_bytes": least, "least_unit": unit, "to_least": ratio }));
+        }
+        self.table.row(cells);
+        keys
+    }
+
+    /// Returns the table with its title; none if no run was counted.
+    pub(super) fn shown(self) -> Option<(String, Table)> {
+        (!self.is_empty).then_some(("what was moved (last run)".into(), self.table))
+    }
+}
+
+/// Returns a number of bytes in MiB.
+pub(super) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }

@@ -12,13 +12,13 @@ mod pauses;
 
 use crate::args::{Args, GC};
 use crate::engine::*;
-use largesse_plot::curves::{Axes, Panel, Series};
+use largesse_plot::curves::{Axes, Panel};
 use largesse_terminal::say::{counted, say};
 use largesse_terminal::table::{Column, Table};
 use pauses::Pauses;
 use serde::Deserialize;
-use serde_json::json;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -83,38 +83,17 @@ impl GcSpec {
     fn only(mut self, names: &[String]) -> Result<GcSpec> {
         let programs: Vec<_> = self.programs.iter().map(|it| it.name.clone()).collect();
         let systems: Vec<_> = self.systems.iter().map(|it| it.name.clone()).collect();
-        if let Some(asked) = names.iter().find(|asked| !programs.contains(asked) && !systems.contains(asked))
-        {
-            return Err(unknown(asked, &[programs, systems].concat().join(", ")));
+        let all = [&programs[..], &systems].concat();
+        if let Some(asked) = names.iter().find(|asked| !all.contains(asked)) {
+            return Err(unknown(asked, &all.join(", ")));
         }
-        if names.iter().any(|name| programs.contains(name)) {
-            self.programs.retain(|program| names.contains(&program.name));
-        }
-        if names.iter().any(|name| systems.contains(name)) {
-            self.systems.retain(|system| names.contains(&system.name));
-        }
+        let keeps =
+            |kind: &[String], it: &String| names.contains(it) || !names.iter().any(|it| kind.contains(it));
+        self.programs.retain(|program| keeps(&programs, &program.name));
+        self.systems.retain(|system| keeps(&systems, &system.name));
         self.systems.retain(|system| self.programs.iter().any(|program| system.has(program)));
         Ok(self)
     }
-}
-
-/// The results of one system with one number of threads: seconds of one repetition, gain p T(1) / T(p) with p threads
-/// in each round, share of the time that collections take, and pauses of all rounds.
-struct Place {
-    threads: u32,
-    cell: Cell,
-    gain: Option<Summary>,
-    share: Option<Summary>,
-    pauses: Pauses,
-}
-
-/// The results of one system: its version, repetitions of each thread, and cells by the number of threads, the first
-/// for one thread.
-struct SystemRow<'a> {
-    system: &'a System,
-    about: String,
-    times: u64,
-    places: Vec<Place>,
 }
 
 /// The way a comparison is run: folders of programs and of builds; numbers of threads, ascending, of which the first
@@ -139,36 +118,31 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
     let programs = std::path::absolute(root.join("programs")).unwrap_or_else(|_| root.join("programs"));
     let threads = threads(args.threads.as_deref());
     let plan = GcPlan { args, spec: &spec, programs, folder: temp_dir()?, threads };
-    let (mut here, mut absent, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
-    for system in &spec.systems {
-        match plan.build(system) {
-            Ok(()) => here.push(system),
-            Err(why) => absent.push((&system.name, why)),
-        }
-    }
-    for program in &spec.programs {
-        let systems: Vec<_> = here.iter().copied().filter(|system| system.has(program)).collect();
-        chosen.extend((!systems.is_empty()).then_some((program, systems)));
-    }
+    let built: Vec<_> = spec.systems.iter().map(|system| (system, plan.build(system))).collect();
+    let here: Vec<_> = built.iter().filter(|(_, built)| built.is_ok()).map(|(system, _)| *system).collect();
+    let having = |program| (program, here.iter().copied().filter(|it| it.has(program)).collect::<Vec<_>>());
+    let chosen: Vec<_> = spec.programs.iter().map(having).filter(|(_, with)| !with.is_empty()).collect();
     let each = 1 + plan.threads.len() * args.rounds() as usize;
     let steps = chosen.iter().map(|(_, systems)| systems.len() * each).sum();
     let mut session = Session::begin(args, &root, args.scale, steps);
-    for (name, why) in &absent {
-        session.absent(GC, Some(name), why, &format!("{name}: {why}"));
+    for (System { name, .. }, built) in &built {
+        if let Err(why) = built {
+            session.absent(GC, Some(name), why, &format!("{name}: {why}"));
+        }
     }
-    let mut all = Vec::new();
+    let mut cells = Vec::new();
     for (program, systems) in &chosen {
-        let (rows, failures) = plan.measure(&session, program, systems);
-        session.show(&Outcome { failures, ..outcome(program, &rows, &spec.reference) });
-        all.push((*program, rows));
+        let outcome = plan.measure(&session, program, systems);
+        session.show(&outcome);
+        cells.extend(outcome.objects);
     }
     let mut legend = include_str!("../legends/gc.txt").to_owned();
     for system in &here {
-        let mut rows = all.iter().flat_map(|(_, rows)| rows);
-        let about = rows.find(|row| row.system.name == system.name).map_or("", |row| &row.about);
+        let about = cells.iter().find(|cell| cell["setting"] == system.name).map(|cell| &cell["about"]);
+        let about = about.and_then(Value::as_str).unwrap_or_default();
         let _ = writeln!(legend, "{}: {}; {about}", system.name, system.title);
     }
-    let panels: Vec<_> = here.iter().flat_map(|system| panels(system, &all)).collect();
+    let panels: Vec<_> = here.iter().flat_map(|system| plan.panels(system, &cells)).collect();
     session.end(&legend, &panels, &[(processors() as f64, "processors")])
 }
 
@@ -193,11 +167,11 @@ impl GcPlan<'_> {
     /// Returns the command with these words, in the folder of `system`.
     fn command(&self, system: &System, words: &[String]) -> Command {
         let (folder, largesse) = (self.folder.path().join(&system.name), largesse_terminal::own::command());
+        let places = [("{programs}", &self.programs), ("{largesse}", &largesse), ("{build}", &folder)];
         let filled = |word: &String| {
-            let places = [("{programs}", &self.programs), ("{largesse}", &largesse), ("{build}", &folder)];
-            let fill =
-                |word: String, (name, place): (_, &PathBuf)| word.replace(name, &place.to_string_lossy());
-            places.into_iter().fold(word.clone(), fill)
+            places
+                .iter()
+                .fold(word.clone(), |word, (name, place)| word.replace(name, &place.to_string_lossy()))
         };
         let mut command = Command::new(words.first().map(filled).unwrap_or_default());
         command.args(words.iter().skip(1).map(filled)).current_dir(&folder);
@@ -214,6 +188,7 @@ impl GcPlan<'_> {
         times: u64,
     ) -> Contestant<'s, Run> {
         let start = move || {
+            touch_mib(self.args.touch.unwrap_or(self.spec.touch_mib))?;
             let mut command = self.command(system, &system.run);
             command.env("PROGRAM", &program.name);
             command.env("THREADS", threads.to_string()).env("TIMES", times.to_string());
@@ -222,16 +197,15 @@ impl GcPlan<'_> {
             run.answered(&program.name, Some((&expected, self.spec.tolerance))).map_err(Ended::Wrong)?;
             Ok(run)
         };
-        let set_up = Box::new(|| touch_mib(self.args.touch.unwrap_or(self.spec.touch_mib)));
         let keys = json!({ "setting": system.name, "threads": threads, "times": times });
-        Contestant { keys, set_up, ..Contestant::new(format!("{}, {threads} threads", system.name), start) }
+        Contestant { keys, ..Contestant::new(format!("{}, {threads} threads", system.name), start) }
     }
 
     /// Runs one thread untimed, to check the answer and to find the number of repetitions.
     fn repetitions(&self, program: &GcProgram, system: &System) -> Result<u64, Ended> {
         let mut times = program.times;
         for _ in 0..TRIES {
-            let run = self.contestant(program, system, 1, times).once()?;
+            let run = (self.contestant(program, system, 1, times).run)()?;
             let share = self.spec.seconds * self.args.scale / measured(&run, program).seconds.max(1e-6);
             times = shared(times, share);
             if (0.5..=2.0).contains(&share) {
@@ -241,51 +215,119 @@ impl GcPlan<'_> {
         Ok(times)
     }
 
-    /// Runs all rounds of `program`. Returns its rows and what failed.
-    fn measure<'s>(
-        &self,
-        session: &Session<'_>,
-        program: &GcProgram,
-        systems: &[&'s System],
-    ) -> (Vec<SystemRow<'s>>, Vec<String>) {
+    /// Runs all rounds of `program`, and compares the times of right answers.
+    fn measure(&self, session: &Session<'_>, program: &GcProgram, systems: &[&System]) -> Outcome {
         let mut found = Vec::new();
         for system in systems {
             session.progress.at(format!("{}, {}: its answer", program.name, system.name));
             found.push(self.repetitions(program, system));
             session.progress.step();
         }
-        let times = |place: usize| found[place].as_ref().map_or(program.times, |times| *times);
+        let times: Vec<_> = found.iter().map(|found| *found.as_ref().unwrap_or(&program.times)).collect();
         let mut all = Vec::new();
         // All systems run with one thread, then all with the next number.
         for &threads in &self.threads {
-            for (place, system) in systems.iter().enumerate() {
-                let mut one = self.contestant(program, system, threads, times(place));
-                if let Err(ended) = &found[place] {
-                    one = Contestant::new(one.name, || Err(ended.clone()));
+            for (place, (system, found)) in systems.iter().zip(&found).enumerate() {
+                let mut one = self.contestant(program, system, threads, times[place]);
+                if let Err(ended) = found {
+                    one.run = Box::new(|| Err(ended.clone()));
                 }
                 all.push(Contestant { needs: vec![place], ..one });
             }
         }
         let samples = session.rounds(&program.name, &all, None);
-        let (mut rows, mut failures) = (Vec::new(), Vec::new());
-        for (line, system) in systems.iter().enumerate() {
-            let one = &samples[line];
-            let mut row =
-                SystemRow { system, about: one.about().to_owned(), times: times(line), places: Vec::new() };
-            for (&threads, sample) in
-                self.threads.iter().zip(samples.iter().skip(line).step_by(systems.len()))
-            {
-                let of = format!("{}, {}, threads: {threads}", program.name, system.name);
-                match &sample.ended {
-                    Some(Ended::Wrong(why)) => failures.push(format!("WRONG: {of}: {why}")),
-                    Some(Ended::Failed(why)) => failures.push(format!("{of}: could not run: {why}")),
-                    Some(Ended::Stopped | Ended::OutOfMemory) | None => {}
-                }
-                row.places.push(place(program, row.times, threads, one, sample));
-            }
-            rows.push(row);
+        self.outcome(program, systems, &times, &samples)
+    }
+
+    /// Compares the samples, which are those of all systems with one thread, then with the next number.
+    fn outcome(
+        &self,
+        program: &GcProgram,
+        systems: &[&System],
+        times: &[u64],
+        samples: &[Samples<Run>],
+    ) -> Outcome {
+        let reference = &self.spec.reference;
+        let row = |row: usize| {
+            let all = self.threads.iter().zip(samples.iter().skip(row).step_by(systems.len()));
+            all.map(|(&threads, of)| GcCell::of(program, times[row], threads, &samples[row], of)).collect()
+        };
+        let rows: Vec<Vec<GcCell<'_>>> = (0..systems.len()).map(row).collect();
+        // The time of one thread divided by that of the reference; `None` for the reference itself.
+        let seconds = |row: usize| Some(rows[row][0].cell.summary()?.median);
+        let other = systems.iter().position(|system| system.name == *reference);
+        let to_reference = |row: usize| Some(seconds(row).filter(|_| other != Some(row))? / seconds(other?)?);
+        let near = (0..systems.len()).any(|row| to_reference(row).is_some());
+        let mut columns = vec![Column::text(program.name.clone(), 10), Column::number("1 thread")];
+        columns.extend(near.then(|| Column::number(format!("to {reference}"))));
+        columns.push(Column::number("gc"));
+        for threads in &self.threads[1..] {
+            columns.push(Column::number(counted(*threads, "thread")).spare(1));
+            columns.push(Column::number("gc").spare(1));
         }
-        (rows, failures)
+        let mut outcome = Outcome::new(&program.name, program.title.clone(), Table::new(columns));
+        for (row, system) in systems.iter().enumerate() {
+            let (ratio, mut line) = (to_reference(row), vec![system.name.clone()]);
+            for GcCell { threads, cell, gain, share, pauses, why } in &rows[row] {
+                let label = format!("{}, {}, threads: {threads}", program.name, system.name);
+                outcome.failures.extend(why.as_ref().and_then(|why| why.message(&label)));
+                let mut object = json!({
+                    "kind": "cell", "bench": program.name, "setting": system.name, "threads": threads,
+                    "times": times[row], "about": samples[row].about(),
+                });
+                object = merged(object, &json!(cell));
+                line.push(match cell.summary().zip(*gain) {
+                    None => cell.word(),
+                    Some((time, gain)) => {
+                        let share = share.map(|share| share.median);
+                        let more =
+                            json!({ "gain": gain.median, "gain_spread": gain.spread, "gc_share": share });
+                        object = [more, pauses.keys()].iter().fold(object, merged);
+                        if *threads == 1 {
+                            object["to_reference"] = ratio.into();
+                            shown(time)
+                        } else {
+                            gain.with_spread(format!("{:.2}", gain.median))
+                        }
+                    }
+                });
+                if *threads == 1 && near {
+                    line.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
+                }
+                line.push(share.map_or("-".into(), |share| format!("{:.0}%", share.median * 100.0)));
+                if program.pauses {
+                    outcome.below +=
+                        &pauses.text(&format!("{}, {}", system.name, counted(*threads, "thread")));
+                }
+                outcome.objects.push(object);
+            }
+            outcome.table.row(line);
+        }
+        outcome
+    }
+
+    /// Returns two panels of one system, gains and shares by threads, as in figure 4 of Matsui and Sekiguchi (1995);
+    /// none if it has only one program where others have many.
+    fn panels(&self, system: &System, cells: &[Value]) -> Vec<Panel> {
+        let curves = |key: &str, factor: f64| {
+            let ours = cells.iter().filter(|cell| cell["setting"] == system.name);
+            curves(ours, "bench", |cell| Some((cell["threads"].as_f64()?, factor * cell[key].as_f64()?)))
+        };
+        let gains = curves("gain", 1.0);
+        if let [only] = &gains[..]
+            && cells.iter().any(|cell| cell["bench"] != only.name)
+        {
+            return Vec::new();
+        }
+        let threads = self.threads.iter().map(|&threads| f64::from(threads));
+        let limit = threads.map(|threads| (threads, threads.min(processors() as f64))).collect();
+        let title = format!("{}: share of GC", system.name);
+        let shares = curves("gc_share", 100.0);
+        let panels = vec![
+            Panel { title: system.title.clone(), axes: Axes::Gain, limit, series: gains },
+            Panel { title, axes: Axes::Share, limit: Vec::new(), series: shares },
+        ];
+        panels.into_iter().filter(|panel| !panel.series.is_empty()).collect()
     }
 }
 
@@ -294,81 +336,42 @@ fn measured<'r>(run: &'r Run, program: &GcProgram) -> &'r Measured {
     run.tests.iter().find(|test| test.test == program.name).unwrap_or(&run.tests[0])
 }
 
-/// Compares the runs with `threads` threads with those of `one` thread.
-fn place(program: &GcProgram, times: u64, threads: u32, one: &Samples<Run>, samples: &Samples<Run>) -> Place {
-    let tests = || samples.runs.iter().map(|run| measured(run, program));
-    let mut pauses = Pauses::default();
-    tests().for_each(|test| pauses.add(test));
-    let each: Vec<_> = tests().map(|test| test.seconds / times as f64).collect();
-    let rounds = one.runs.iter().map(|run| measured(run, program)).zip(tests());
-    let gains: Vec<_> = rounds.map(|(one, test)| f64::from(threads) * one.seconds / test.seconds).collect();
-    let shares: Option<Vec<_>> = tests().map(|test| Some(test.gc_seconds? / test.seconds)).collect();
-    let cell = match samples.ended.as_ref().or(one.ended.as_ref()) {
-        Some(Ended::Stopped) => Cell::Stopped,
-        Some(Ended::OutOfMemory) => Cell::OutOfMemory,
-        Some(Ended::Wrong(_)) => Cell::Wrong,
-        Some(Ended::Failed(_)) => Cell::Failed,
-        None => Cell::of(&each, None),
-    };
-    let share = shares.and_then(|shares| Summary::of(&shares)).filter(|_| cell.summary().is_some());
-    Place { threads, cell, gain: Summary::of(&gains), share, pauses }
+/// The results of one system with one number of threads: seconds of one repetition, gain p T(1) / T(p) with p threads
+/// in each round, share of the time that collections take, pauses of all rounds, and why there are no more.
+struct GcCell<'a> {
+    threads: u32,
+    cell: Cell,
+    gain: Option<Summary>,
+    share: Option<Summary>,
+    pauses: Pauses,
+    why: &'a Option<Ended>,
 }
 
-fn outcome(program: &GcProgram, rows: &[SystemRow<'_>], reference: &str) -> Outcome {
-    let reference_row = rows.iter().find(|row| row.system.name == reference);
-    // The time of one thread divided by that of the reference; `None` for the reference itself.
-    let to_reference = |row: &SystemRow<'_>| {
-        let other = reference_row?.places[0].cell.summary()?;
-        let alone = row.places[0].cell.summary().filter(|_| row.system.name != reference)?;
-        Some(alone.median / other.median)
-    };
-    let near = rows.iter().any(|row| to_reference(row).is_some());
-    let mut columns = vec![Column::text(program.name.clone(), 10), Column::number("1 thread")];
-    columns.extend(near.then(|| Column::number(format!("to {reference}"))));
-    columns.push(Column::number("gc"));
-    for place in rows.iter().take(1).flat_map(|row| &row.places[1..]) {
-        columns.push(Column::number(counted(place.threads, "thread")).spare(1));
-        columns.push(Column::number("gc").spare(1));
+impl GcCell<'_> {
+    /// Compares the runs with `threads` threads with those of `one` thread.
+    fn of<'a>(
+        program: &GcProgram,
+        times: u64,
+        threads: u32,
+        one: &Samples<Run>,
+        samples: &'a Samples<Run>,
+    ) -> GcCell<'a> {
+        let tests = || samples.runs.iter().map(|run| measured(run, program));
+        let each: Vec<_> = tests().map(|test| test.seconds / times as f64).collect();
+        let rounds = one.runs.iter().map(|run| measured(run, program)).zip(tests());
+        let gains: Vec<_> =
+            rounds.map(|(one, test)| f64::from(threads) * one.seconds / test.seconds).collect();
+        let shares: Option<Vec<_>> = tests().map(|test| Some(test.gc_seconds? / test.seconds)).collect();
+        let ended = samples.ended.as_ref().or(one.ended.as_ref());
+        let cell = ended.map_or_else(|| Cell::of(&each, None), Ended::cell);
+        let share = shares.and_then(|shares| Summary::of(&shares)).filter(|_| cell.summary().is_some());
+        let (gain, pauses) = (Summary::of(&gains), Pauses::of(tests()));
+        GcCell { threads, cell, gain, share, pauses, why: &samples.ended }
     }
-    let (mut table, mut below, mut objects) = (Table::new(columns), String::from("\n"), Vec::new());
-    for row in rows {
-        let (mut cells, ratio) = (vec![row.system.name.clone()], to_reference(row));
-        for (at, place) in row.places.iter().enumerate() {
-            let mut object = place.cell.object(json!({
-                "kind": "cell", "bench": program.name, "setting": row.system.name, "threads": place.threads,
-                "times": row.times, "about": row.about,
-            }));
-            match (&place.cell, place.gain) {
-                (Cell::Measured(each, _), Some(gain)) => {
-                    object["gain"] = gain.median.into();
-                    object["gain_spread"] = gain.spread.into();
-                    object["gc_share"] = place.share.map(|share| share.median).into();
-                    place.pauses.add_to(&mut object);
-                    if at == 0 {
-                        object["to_reference"] = ratio.into();
-                    }
-                    let gain = gain.with_spread(format!("{:.2}", gain.median));
-                    cells.push(if at == 0 { time(*each) } else { gain });
-                }
-                (other, _) => cells.push(other.word()),
-            }
-            if at == 0 && near {
-                cells.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
-            }
-            cells.push(place.share.map_or("-".into(), |share| format!("{:.0}%", share.median * 100.0)));
-            if program.pauses {
-                let of = format!("{}, {}", row.system.name, counted(place.threads, "thread"));
-                below += &place.pauses.text(&of);
-            }
-            objects.push(object);
-        }
-        table.row(cells);
-    }
-    Outcome { below, objects, ..Outcome::new(&program.name, program.title.clone(), table) }
 }
 
 /// Formats the seconds of one repetition in the unit that suits.
-fn time(each: Summary) -> String {
+fn shown(each: Summary) -> String {
     let (unit, name) = match each.median {
         ..1e-6 => (1e-9, "ns"),
         ..1e-3 => (1e-6, "us"),
@@ -378,42 +381,12 @@ fn time(each: Summary) -> String {
     each.with_spread(format!("{:.2} {name}", each.median / unit))
 }
 
-/// Returns two panels of one system, gains and shares by threads, as in figure 4 of Matsui and Sekiguchi (1995); none
-/// if it has only one program where others have many.
-fn panels(system: &System, all: &[(&GcProgram, Vec<SystemRow<'_>>)]) -> Vec<Panel> {
-    let curve = |height: fn(&Place) -> Option<f64>| -> Vec<Series> {
-        let rows = all.iter().filter_map(|(program, rows)| {
-            let row = rows.iter().find(|row| row.system.name == system.name)?;
-            let measured = row.places.iter().filter(|place| place.cell.summary().is_some());
-            let points = measured.filter_map(|place| Some((f64::from(place.threads), height(place)?)));
-            Some(Series { name: program.name.clone(), points: points.collect() })
-        });
-        rows.collect()
-    };
-    let gains = curve(|place| Some(place.gain?.median));
-    let shares = curve(|place| Some(place.share?.median * 100.0));
-    if gains.is_empty() || gains.len() == 1 && all.len() > 1 {
-        return Vec::new();
-    }
-    let places = all.iter().flat_map(|(_, rows)| rows).take(1).flat_map(|row| &row.places);
-    let threads = places.map(|place| f64::from(place.threads));
-    let limit = threads.map(|threads| (threads, threads.min(processors() as f64))).collect();
-    let title = format!("{}: share of GC", system.name);
-    vec![
-        Panel { title: system.title.clone(), axes: Axes::Gain, limit, series: gains },
-        Panel { title, axes: Axes::Share, limit: Vec::new(), series: shares },
-    ]
-}
-
 /// Returns the numbers of threads `asked` for, else powers of two up to 16 and to twice as many as there are
 /// processors: with more, the others only wait. Every gain is relative to one thread.
 fn threads(asked: Option<&[u32]>) -> Vec<u32> {
     let usual = [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads as usize <= 2 * processors());
-    let mut threads = asked.map_or_else(|| usual.collect(), <[u32]>::to_vec);
-    threads.push(1);
-    threads.sort_unstable();
-    threads.dedup();
-    threads
+    let threads = asked.map_or_else(|| usual.collect(), <[u32]>::to_vec);
+    BTreeSet::from_iter(threads.into_iter().chain([1])).into_iter().collect()
 }
 
 /// Returns the repetitions that take a share of the time of `times`. A run that took almost no time says little about
@@ -421,28 +394,4 @@ fn threads(asked: Option<&[u32]>) -> Vec<u32> {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of a second")]
 fn shared(times: u64, share: f64) -> u64 {
     ((times as f64 * share.clamp(0.001, 1000.0)) as u64).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shipped_definition_is_complete() {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../benches");
-        let spec = read::<GcSpec>(&root, OTHER_FILES[1]).unwrap();
-        assert!(spec.systems.iter().any(|system| system.name == spec.reference));
-        let driver = std::fs::read_to_string(root.join("programs/lisp/threads.l")).unwrap();
-        let defined = |program: &GcProgram| driver.contains(&format!("\"{}\"", program.name));
-        assert!(spec.programs.iter().all(|it| defined(it) && it.times > 0 && it.answer != 0.0));
-        for system in &spec.systems {
-            assert_eq!(system.build.is_empty(), system.needs.is_empty(), "{}", system.name);
-            let known = |name: &String| spec.programs.iter().any(|program| program.name == *name);
-            assert!(system.programs.iter().all(known), "{}", system.name);
-            for (_, file) in system.build.iter().flatten().filter_map(|word| word.split_once("{programs}/")) {
-                let file = root.join("programs").join(file.split('"').next().unwrap_or(file));
-                assert!(file.is_file(), "{}", file.display());
-            }
-        }
-    }
 }

@@ -19,15 +19,17 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    /// Adds the pauses of a run.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of less than a day")]
-    pub(super) fn add(&mut self, run: &Measured) {
-        for (micros, count) in &run.pauses {
-            *self.counts.entry((micros * 1e3) as u64).or_default() += count;
+    pub(super) fn of<'r>(runs: impl Iterator<Item = &'r Measured>) -> Pauses {
+        let mut all = Pauses::default();
+        for run in runs {
+            for (micros, count) in &run.pauses {
+                *all.counts.entry((micros * 1e3) as u64).or_default() += count;
+            }
+            let (objects, marking) = run.marked.unwrap_or_default();
+            (all.objects, all.marking) = (all.objects + objects, all.marking + marking);
         }
-        let (objects, marking) = run.marked.unwrap_or_default();
-        self.objects += objects;
-        self.marking += marking;
+        all
     }
 
     fn count(&self) -> u64 {
@@ -62,15 +64,17 @@ impl Pauses {
         text
     }
 
-    /// Adds the counts to the JSON object of a cell.
-    pub(super) fn add_to(&self, cell: &mut Value) {
+    /// Returns the JSON keys of the counts.
+    pub(super) fn keys(&self) -> Value {
+        let mut keys = json!({});
         if let Some(median) = self.quantile(50) {
             let seconds = self.counts.iter().map(|(nanos, count)| (*nanos as f64 / 1e9, count));
-            cell["pauses"] = json!(seconds.collect::<Vec<_>>());
-            cell["pause_median"] = (median / 1e3).into();
+            keys["pauses"] = json!(seconds.collect::<Vec<_>>());
+            keys["pause_median"] = (median / 1e3).into();
         }
         if self.marking > 0.0 {
-            cell["marked_per_second"] = (self.objects / self.marking).into();
+            keys["marked_per_second"] = (self.objects / self.marking).into();
         }
+        keys
     }
 }

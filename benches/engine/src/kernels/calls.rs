@@ -7,7 +7,6 @@ use largesse_kernels::{Isa, Kernels};
 use largesse_machine::cycles::Counter;
 use std::ffi::{CString, c_int, c_void};
 use std::path::Path;
-use std::process::Command;
 
 /// Greatest number of elements for code without fused operations, which takes long.
 const SLOW_UP_TO: usize = 1 << 20;
@@ -23,6 +22,9 @@ pub(super) struct Caller {
     pub(super) call: Call,
 }
 
+/// The name of some work, and the function that does it a number of times.
+pub(super) type Work<'w> = (&'static str, Box<dyn Fn(usize) + 'w>);
+
 /// The seconds of a call in the best turn, and the median of the turns divided by them, less 1.
 pub(super) struct Time {
     pub(super) name: &'static str,
@@ -30,30 +32,36 @@ pub(super) struct Time {
     pub(super) spread: f64,
 }
 
-/// A clock, and the number of turns in which callers are timed.
+/// A clock, and the number of turns in which work is timed.
 pub(super) struct Timer {
     pub(super) counter: Counter,
     pub(super) turns: u32,
 }
 
+impl Caller {
+    pub(super) fn work(&self, vectors: Vectors) -> Work<'_> {
+        (self.name, Box::new(move |calls| _ = (self.call)(vectors, calls)))
+    }
+}
+
 impl Timer {
-    /// Samples all callers in turns. A sample repeats calls that are shorter than [`SAMPLE`].
-    pub(super) fn time<'c>(&self, all: impl IntoIterator<Item = &'c Caller>, vectors: Vectors) -> Vec<Time> {
-        let contestant = |one: &'c Caller| {
-            let call = move |calls| {
+    /// Samples work on vectors of `n` elements in turns. A sample repeats what is shorter than [`SAMPLE`].
+    pub(super) fn time<'w>(&self, n: usize, all: impl IntoIterator<Item = Work<'w>>) -> Vec<Time> {
+        let contestant = |(name, work): Work<'w>| {
+            let seconds = move |times| {
                 let watch = self.counter.start();
-                (one.call)(vectors, calls);
+                work(times);
                 self.counter.nanoseconds(watch.stop()) * 1e-9
             };
-            let mut calls = 1;
-            while call(calls) < SAMPLE {
-                calls *= 2;
+            let mut times = 1;
+            while seconds(times) < SAMPLE {
+                times *= 2;
             }
-            (one.name, Contestant::new(one.name, move || Ok(call(calls) / calls as f64)))
+            (name, Contestant::new(name, move || Ok(seconds(times) / times as f64)))
         };
         let (names, contestants): (Vec<_>, Vec<_>) = all.into_iter().map(contestant).unzip();
-        let turns = if vectors.n >= LONG { self.turns.min(5) } else { self.turns };
-        let samples = take_turns(&contestants, turns, |_, _, _| ());
+        let turns = if n >= LONG { self.turns.min(5) } else { self.turns };
+        let samples = take_turns(&contestants, turns, |one, _| (one.run)(), || ());
         let times = names.into_iter().zip(samples).map(|(name, mut sample)| {
             sample.runs.sort_by(f64::total_cmp);
             let (best, middle) = (sample.runs[0], sample.runs[sample.runs.len() / 2]);
@@ -91,16 +99,9 @@ impl Library {
 
     /// Compiles the plain loops of `benches/programs/c/kernels/loops.c` if there is a compiler.
     pub(super) fn loops(root: &Path) -> Result<Library> {
-        let source = root.join("programs/c/kernels/loops.c");
         // The library runs in this process: other users must not be able to write to the folder.
         let folder = temp_dir()?;
-        let made = folder.path().join("loops.so");
-        let options = ["-O3", "-fPIC", "-shared", "-o"];
-        let done = Command::new("gcc").args(options).arg(&made).arg(&source).arg("-lm").output();
-        let done = done.map_err(|_| "no gcc (apt-get install gcc)")?;
-        if !done.status.success() {
-            return Err(format!("gcc {}: {}", source.display(), String::from_utf8_lossy(&done.stderr)));
-        }
+        let made = compiled(root, "kernels/loops.c", &["-O3"], folder.path())?;
         let library = Library::open("gcc -O3", "plain_", &made.to_string_lossy());
         library.ok_or_else(|| format!("{} cannot be loaded", made.display()))
     }

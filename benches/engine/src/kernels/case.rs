@@ -1,8 +1,8 @@
 //! Defines what is measured: a kernel, a number of elements, and where the vectors lie.
 
 use super::kernel::{BlasKernel, Vectors};
-use crate::engine::available_mib;
-use largesse_pages::{MapError, PageKind, Reserved, SPAN};
+use crate::engine::{available_mib, written};
+use largesse_pages::{MapError, Reserved, SPAN};
 
 impl BlasKernel {
     /// Returns all lengths that fit in vectors of `room` bytes: aligned, and for some of them misaligned by a part of
@@ -58,15 +58,7 @@ impl Data {
         let quarter = usize::try_from(available_mib() << 18).unwrap_or(MOST);
         let most = (quarter / 2).min(MOST) as f64 * share.min(1.0);
         let room = (most as usize).max(4 << 20) / SPAN * SPAN;
-        let len = 2 * (room + SPAN);
-        let range = Reserved::new(len, SPAN)?;
-        range.commit(0, len, PageKind::Thp)?;
-        // Pages that were never written share one page of zeros, which fits in the cache.
-        for page in (0..len).step_by(4096) {
-            // SAFETY: the offset is within the range, which is ours and committed.
-            unsafe { range.start().add(page).write_volatile(0) };
-        }
-        Ok(Data { range, room })
+        Ok(Data { range: written(2 * (room + SPAN))?, room })
     }
 
     /// Returns the vectors of a case without changing them.

@@ -1,14 +1,17 @@
 //! Measures the limits of the processor and of each cache level, with loads and operations alone.
 
-use super::calls::{Caller, Timer};
+use super::calls::Timer;
 use super::case::{Case, Data};
-use super::kernel::{ALL, Vectors};
+use super::kernel::ALL;
 use largesse_kernels::Isa;
 use largesse_kernels::limits::{Chain, Limits, STRIDE};
 use largesse_machine::clock::CoreClock;
 use largesse_machine::{Topology, pin};
 use serde::Serialize;
 use std::hint::black_box;
+
+/// Number of rounds of operations that are timed at once.
+const ROUNDS: usize = 100_000;
 
 /// A cache level, or memory, and its limits.
 #[derive(Debug, Serialize)]
@@ -57,14 +60,17 @@ impl Levels {
             });
             Level { name, size, measured, read, update }
         };
-        let additions = |one: Limits| rate(data, timer, move || Some(one.additions(100_000)));
-        let fused = |one: Limits| rate(data, timer, move || one.multiply_adds(100_000));
-        let latency = |chain: Chain| Some(1.0 / rate(data, timer, move || chain.run(3_000))?);
+        // The best rate of work that returns the number of its operations; none if it is not possible.
+        let rate = |work: &dyn Fn() -> Option<usize>| {
+            let operations = work()? as f64;
+            Some(operations / best(timer, |times| (0..times).for_each(|_| _ = black_box(work()))))
+        };
+        let latency = |chain: Chain| Some(1.0 / rate(&|| chain.run(3_000))?);
         Levels {
             levels: places.into_iter().map(level).collect(),
             clock: CoreClock::measure(&timer.counter).map(|clock| clock.hertz),
-            additions: limits.iter().copied().filter_map(additions).reduce(f64::max),
-            multiply_adds: limits.iter().copied().filter_map(fused).reduce(f64::max),
+            additions: limits.iter().filter_map(|it| rate(&|| Some(it.additions(ROUNDS)))).reduce(f64::max),
+            multiply_adds: limits.iter().filter_map(|it| rate(&|| it.multiply_adds(ROUNDS))).reduce(f64::max),
             latency: latency(Chain::Additions).zip(latency(Chain::Multiplications)),
         }
     }
@@ -85,28 +91,17 @@ impl Levels {
     }
 }
 
-/// Returns the seconds of the fastest turn of `work`, whose second argument is how often to do it.
-fn best(timer: &Timer, vectors: Vectors, work: impl Fn(Vectors, usize) + 'static) -> f64 {
-    let call = Box::new(move |vectors, times| {
-        work(vectors, times);
-        [0.0; 2]
-    });
-    timer.time([&Caller { name: "", ours: true, call }], vectors)[0].best
-}
-
-/// Returns the best rate, a second, of work that returns the number of its operations; `None` if it is not possible.
-fn rate(data: &Data, timer: &Timer, work: impl Fn() -> Option<usize> + 'static) -> Option<f64> {
-    let count = work()? as f64;
-    let nothing = data.vectors(&Case { kernel: ALL[0], n: 0, shift: 0 });
-    Some(count / best(timer, nothing, move |_, times| (0..times).for_each(|_| _ = black_box(work()))))
+/// Returns the seconds of the fastest turn of `work`, whose argument is how often to do it.
+fn best(timer: &Timer, work: impl Fn(usize)) -> f64 {
+    timer.time(0, [("", Box::new(work) as Box<dyn Fn(usize)>)])[0].best
 }
 
 /// Returns the best rate at which vectors of `bytes` bytes are read (sum) or updated (axpy).
 fn bytes_a_second(limits: Limits, updates: bool, bytes: usize, data: &Data, timer: &Timer) -> f64 {
     let kernel = ALL.into_iter().find(|kernel| kernel.updates() == updates).unwrap_or(ALL[0]);
     let n = bytes / (8 * kernel.vectors) / STRIDE * STRIDE;
-    let vectors = data.vectors(&Case { kernel, n, shift: 0 });
-    let seconds = best(timer, vectors, move |v, passes| {
+    let v = data.vectors(&Case { kernel, n, shift: 0 });
+    let seconds = best(timer, |passes| {
         if updates {
             // SAFETY: `y` has `n` elements, and no other code uses them.
             limits.update(v.x(), unsafe { std::slice::from_raw_parts_mut(v.y, v.n) }, passes);

@@ -20,11 +20,11 @@ use case::{Case, Data};
 use kernel::{ALL, BlasKernel};
 use largesse_kernels::{Kernels, reference};
 use largesse_machine::cycles::Counter;
-use largesse_plot::curves::{Axes, Panel, Series};
+use largesse_plot::curves::{Axes, Panel};
 use largesse_terminal::say::say;
 use largesse_terminal::table::{Column, Table};
 use limits::Levels;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Number of elements of the ladder, which fit in the first-level cache.
@@ -76,8 +76,9 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
             rows.push(measure(case, &data, &calls::of(&case, &libraries), &levels, &timer));
             session.progress.step();
         }
-        session.show(&outcome(kernel, &rows));
-        panels.push(panel(kernel, &rows));
+        let outcome = outcome(kernel, &rows);
+        session.show(&outcome);
+        panels.push(panel(kernel, &rows, &outcome.objects));
     }
     climb(&session, &data, &libraries, &levels, &timer);
     let known = levels.levels.iter().filter(|level| level.size != usize::MAX);
@@ -95,7 +96,7 @@ fn measure(case: Case, data: &Data, all: &[Caller], levels: &Levels, timer: &Tim
         level: levels.of(&case).map_or("memory", |level| level.name),
         limit: levels.limit(&case),
         offset: if case.kernel.vectors == 2 { offset } else { 0 },
-        times: timer.time(right, vectors),
+        times: timer.time(case.n, right.map(|one| one.work(vectors))),
         wrong,
     }
 }
@@ -216,7 +217,7 @@ fn climb(session: &Session<'_>, data: &Data, libraries: &[Library], levels: &Lev
     let title = "The sum of 1024 doubles, step by step (GFlop/s, per cent of the processor's additions)";
     let mut text = format!("{title}:\n");
     let vectors = data.fill(&Case { kernel: ALL[0], n: LADDER, shift: 0 });
-    for Time { name, best, spread } in timer.time(&all, vectors) {
+    for Time { name, best, spread } in timer.time(LADDER, all.iter().map(|one| one.work(vectors))) {
         let gflops = LADDER as f64 / best * 1e-9;
         let per_cent = levels.additions.map(|most| 100.0 * gflops * 1e9 / most);
         objects.push(json!({
@@ -244,19 +245,12 @@ fn climb(session: &Session<'_>, data: &Data, libraries: &[Library], levels: &Lev
 }
 
 /// Draws operations a second over the size of the vectors, below the limit.
-fn panel(kernel: BlasKernel, rows: &[Row]) -> Panel {
-    let (mut series, mut limit): (Vec<Series>, _) = (Vec::new(), Vec::new());
-    for row in rows.iter().filter(|row| row.case.shift == 0) {
-        let width = row.case.footprint() as f64;
-        for time in &row.times {
-            let point = (width, row.rate(kernel.flops, time.best));
-            match series.iter_mut().find(|one| one.name == time.name) {
-                Some(one) => one.points.push(point),
-                None => series.push(Series { name: time.name.to_owned(), points: vec![point] }),
-            }
-        }
-        limit.extend(row.limit.map(|seconds| (width, row.rate(kernel.flops, seconds))));
-    }
+fn panel(kernel: BlasKernel, rows: &[Row], lines: &[Value]) -> Panel {
+    let bytes = (kernel.element * kernel.vectors) as f64;
+    let aligned = lines.iter().filter(|line| line["shift"] == 0);
+    let series = curves(aligned, "who", |line| Some((line["n"].as_f64()? * bytes, line["gflops"].as_f64()?)));
+    let point = |row: &Row| Some((row.case.footprint() as f64, row.rate(kernel.flops, row.limit?)));
+    let limit = rows.iter().filter(|row| row.case.shift == 0).filter_map(point).collect();
     Panel { title: format!("{}: {}", kernel.name, kernel.formula), axes: Axes::Speed, limit, series }
 }
 

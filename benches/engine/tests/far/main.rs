@@ -116,7 +116,8 @@ fn peers_run_within_the_same_limit() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("swap to the new file /var/tmp/largesse-swap-") && said.contains("zram"), "{said}");
     let lines = lines(&output);
-    assert_eq!(of("device", &lines).len(), 7);
+    let has_fio = Command::new("fio").arg("--version").output().is_ok();
+    assert_eq!(of("device", &lines).len(), if has_fio { 7 } else { 0 }, "fio: {has_fio}");
     assert!(of("device", &lines).iter().all(|one| one["megabytes_per_second"].as_f64() > Some(1.0)));
     let cells = of("cell", &lines);
     assert_eq!(cells.len(), 3);
