@@ -7,6 +7,7 @@
 
 mod agent;
 mod companion;
+mod descriptors;
 mod doctor;
 mod machine;
 mod pin;

@@ -1,5 +1,6 @@
 //! Runs the agent in a background process: the parent returns at once, and no descriptor of its own stays open.
 
+use crate::descriptors::close_range;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
@@ -19,7 +20,7 @@ impl Background {
     /// Forks. The original process returns once the child is ready, or has failed and printed the reason.
     pub(super) fn enter() -> io::Result<Background> {
         // SAFETY: this process has opened no descriptor above the standard streams that it still uses.
-        unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+        unsafe { close_range(3, u32::MAX) };
         let mut ends = [0; 2];
         // SAFETY: `ends` has room for the two descriptors.
         checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;

@@ -23,6 +23,7 @@ mod watcher;
 
 pub(crate) use target::ReportTarget;
 
+use crate::descriptors::close_range;
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -90,9 +91,9 @@ fn detach(process: &OwnedFd, target: &ReportTarget) {
         libc::close(null);
         let own = process.as_raw_fd();
         if own > FIRST {
-            libc::close_range(FIRST.cast_unsigned(), own.cast_unsigned() - 1, 0);
+            close_range(FIRST.cast_unsigned(), own.cast_unsigned() - 1);
         }
-        libc::close_range(own.cast_unsigned() + 1, libc::c_uint::MAX, 0);
+        close_range(own.cast_unsigned() + 1, u32::MAX);
         libc::chdir(c"/".as_ptr());
     }
 }
