@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::{Builder, TempDir};
 
 /// Returns the folder with `definitions` and `programs`: the named one, else the one installed with the command, else
-/// the one of the checkout that the command was built in.
+/// the one of the checkout in whose `target` folder the command is.
 pub(crate) fn benches(named: Option<&Path>) -> Result<PathBuf> {
     let around = || around(&largesse_terminal::own::path().unwrap_or_default());
     let looked = named.map_or_else(around, |named| vec![named.to_owned()]);
@@ -26,9 +26,8 @@ fn around(command: &Path) -> Vec<PathBuf> {
     if let Some(prefix) = command.parent().and_then(Path::parent) {
         places.push(prefix.join("share/largesse/benches"));
     }
-    // The command may be `target/release/largesse` of a checkout.
+    // The command may be `target/release/largesse` of a checkout, or one more folder below.
     places.extend(command.ancestors().skip(3).take(2).map(|above| above.join("benches")));
-    places.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches"));
     places
 }
 
