@@ -16,20 +16,32 @@ if [ ! -x "$tools/bin/cargo-zigbuild" ]; then
 fi
 [ -x "$tools/bin/cargo-cyclonedx" ] || cargo install -q --locked --root "$tools" cargo-cyclonedx@0.5.9
 export PATH=$tools/bin:$PATH
+# The builder's own settings of cargo do not change the packages.
+unset ${!CARGO_PROFILE_@} ${!CARGO_BUILD_@} CARGO_ENCODED_RUSTFLAGS
 # The paths of this machine stay out of the packages.
-export RUSTFLAGS="--remap-path-prefix=$PWD=/largesse --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+remap() { printf -- ' --remap-path-prefix=%s' "$@"; }
+RUSTFLAGS=$(remap "${CARGO_HOME:-$HOME/.cargo}=/cargo" "$PWD=/largesse" "$target=/target")
+export RUSTFLAGS
+# Packages are stripped.
+export CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_PRELOAD_DEBUG=none
 
 build=(--target "$triple.$glibc" --locked)
+libraries() {
+    cargo zigbuild "${build[@]}" --profile preload -p largesse-pin
+    # zig's linker knows no -Bsymbolic-functions.
+    export LARGESSE_BSYMBOLIC=1
+    # The last version script counts: this one in place of rustc's list of names.
+    cargo-zigbuild rustc "${build[@]}" --profile preload -p largesse-preload -- \
+        -C "link-arg=-Wl,--version-script=$PWD/fronts/preload/liblargesse.map"
+    packaging/unsymbolic.py "$target/$triple/preload/liblargesse.so"
+    regions/mpi/plugin/build.sh "$target/$triple/preload"
+}
+# The last step of the library uses one processor, so the commands are built at the same time.
+libraries &
+trap 'kill $! 2> /dev/null || true' EXIT
 cargo zigbuild "${build[@]}" --release \
     -p largesse-cli -p largesse-lisp-command -p largesse-bench -p largesse-generate
-cargo zigbuild "${build[@]}" --profile preload -p largesse-pin
-# zig's linker knows no -Bsymbolic-functions.
-export LARGESSE_BSYMBOLIC=1
-# The last version script counts: this one in place of rustc's list of names.
-cargo-zigbuild rustc "${build[@]}" --profile preload -p largesse-preload -- \
-    -C "link-arg=-Wl,--version-script=$PWD/fronts/preload/liblargesse.map"
-packaging/unsymbolic.py "$target/$triple/preload/liblargesse.so"
-regions/mpi/plugin/build.sh "$target/$triple/preload"
+wait $!
 
 rm -rf "$folder"
 install -D -t "$folder/programs" "$target/$triple"/release/largesse{,-lisp,-bench}
