@@ -1,7 +1,5 @@
-# The recipe of Spack: builds the sources. `spack repo add packaging/spack`, then `spack install largesse`.
-#
-# For an archive on this machine: spack install largesse with a mirror, or
-#     spack develop --path FOLDER largesse@0.1.0
+# The recipe of Spack: builds the sources. `spack repo add packaging/spack/spack_repo/largesse`, then
+# `spack install largesse`, or, with an unpacked archive, `spack dev-build --source-path FOLDER largesse@0.1.0`.
 
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
 
