@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # test.sh DIST [FORMAT...]: installs each package of the folder DIST into bare trees of Debian 12 and 13, as root and as
-# an ordinary user, and prints a table formats x systems. Formats: deb tar mpi r wheel conda. Needs root and
-# debootstrap. The trees are kept in TREES (default: /var/tmp/largesse-trees) for the next time. SUITES names one system
-# (bookworm, trixie), MIRROR a mirror of Debian, LIMIT the seconds that a step may take.
+# an ordinary user, and prints a table formats x systems, as docs/install.md has it. Formats: deb tar mpi r wheel conda.
+# Needs root and debootstrap. The trees are kept in TREES (default: /var/tmp/largesse-trees) for the next time. SUITES
+# names one system (bookworm, trixie), MIRROR a mirror of Debian, LIMIT the seconds that a step may take.
 set -euo pipefail
 [ "$(id -u)" = 0 ] || { echo "test-dist: chroot needs root: sudo make test-dist" >&2; exit 1; }
 # Mounts end with this script.
@@ -40,7 +40,8 @@ enter() {
     mount --rbind /sys "$work/root/sys"
     mount --rbind /dev "$work/root/dev"
 }
-leave() { umount -R "$work/root"; }
+# A process of a step that ran out of time may still be there.
+leave() { umount -R "$work/root" 2> /dev/null || umount -R -l "$work/root"; }
 
 # in_root COMMAND, as_user USER COMMAND: a shell in the tree with a clean environment.
 in_root() { as_user root "$1"; }
@@ -99,9 +100,10 @@ usual() {
     try front "$1" "$3"
 }
 
+steps=(install doctor run far front remove)
 show() {
-    printf '%-26s %-9s' "$row" "$suite"
-    for name in install doctor run far front remove; do printf ' %-8s' "${step[$name]:--}"; done
+    printf '| %s | %s |' "$row" "${system[$suite]}"
+    for name in "${steps[@]}"; do printf ' %s |' "${step[$name]:--}"; done
     echo
 }
 
@@ -111,6 +113,10 @@ lisp="largesse lisp -e '(print (* 6 7))' | grep -qx 42
     largesse bench --list r > /tmp/list; grep -q fifteen /tmp/list"
 
 format_deb() {
+    try install root "cp /dist/largesse_*.deb /tmp/wrong.deb; cd /tmp; dpkg-deb -R wrong.deb wrong
+        sed -i 's/^Architecture: .*/Architecture: riscv64/' wrong/DEBIAN/control; dpkg-deb -b wrong wrong.deb
+        if dpkg -i wrong.deb 2> said; then exit 1; fi
+        grep -q 'does not match system' said; rm -rf wrong wrong.deb said"
     try install root "$deb_install"
     usual "$1" /usr "$lisp; test -s /usr/share/man/man1/largesse-run.1.gz"
     try remove root "apt-get purge -y 'largesse*'"
@@ -142,15 +148,20 @@ format_r() {
     if [ "$1" != root ]; then
         try front "$1" "cd /tmp; export _R_CHECK_FORCE_SUGGESTS_=false LARGESSE_TESTS_NEED_LIBRARY=1 R_LIBS=$library
             R CMD check --no-manual /dist/largesse_*.tar.gz
-            ! grep -E '^Status:.*(ERROR|WARNING)' largesse.Rcheck/00check.log; rm -rf largesse.Rcheck"
+            if grep -E '^Status:.*(ERROR|WARNING)' largesse.Rcheck/00check.log; then exit 1; fi
+            rm -rf largesse.Rcheck"
     fi
     try remove "$1" "R CMD REMOVE -l $library largesse; rmdir $library"
     try remove root "apt-get purge -y 'largesse*'"
 }
 format_wheel() {
-    local venv=/tmp/venv
+    local venv=/tmp/venv script='import largesse
+blocks = [bytes([n]) * 8_000_000 for n in range(1, 17)]
+assert sum(block[0] + block[-1] for block in blocks) == 272
+assert len(largesse.blocks()) >= 16, largesse.status()'
     try install "$1" "python3 -m venv $venv; $venv/bin/pip install -q --no-index /dist/largesse-*.whl"
-    usual "$1" $venv "$venv/bin/python -c 'import largesse; print(largesse.machine()); print(largesse.status())'"
+    usual "$1" $venv "$venv/bin/python -c 'import largesse; print(largesse.machine()); print(largesse.status())'
+        echo '$script' > /tmp/script.py; . $venv/bin/activate; largesse run -- python /tmp/script.py"
     try remove "$1" "$venv/bin/pip uninstall -q -y largesse
         ! ls $venv/lib/python3*/site-packages $venv/bin | grep -i largesse"
 }
@@ -167,8 +178,11 @@ declare -A packages=(
     [deb]='' [tar]='' [mpi]='openmpi-bin' [r]='r-base-core gcc libc6-dev make' [wheel]='python3-venv' [conda]='')
 declare -A file=([deb]='largesse_*.deb' [tar]='largesse-*-linux-*.tar.gz' [mpi]='largesse-mpi_*.deb'
     [r]='largesse_*.tar.gz' [wheel]='largesse-*.whl' [conda]='largesse-*-linux-*.tar.gz')
+declare -A system=([bookworm]='Debian 12' [trixie]='Debian 13')
 
-printf '%-26s %-9s %-8s %-8s %-8s %-8s %-8s %-8s\n' format system install doctor run 'far' front remove
+printf '| format | system |'
+printf ' %s |' "${steps[@]}"
+printf '\n|---|---%s\n' '|---|---|---|---|---|---|'
 for suite in ${SUITES:-bookworm trixie}; do
     bare "$suite"
     for format in "${formats[@]}"; do
@@ -197,4 +211,5 @@ for suite in ${SUITES:-bookworm trixie}; do
         done
     done
 done
-[ "$failed" = 0 ] && echo "test-dist: every package works" || { echo "test-dist: failed" >&2; exit 1; }
+[ "$failed" = 0 ] || { echo "test-dist: failed" >&2; exit 1; }
+echo "test-dist: every package works" >&2

@@ -1,6 +1,7 @@
-//! `make install`: what it installs can be linked with, and `make uninstall` removes it all.
+//! `make install`: what it installs can be linked with, and `make uninstall` removes it all. The installer of the
+//! archive refuses machines and folders on which it cannot work.
 
-use largesse_tests::{has_program, workspace};
+use largesse_tests::{Exit, Run, Stage, has_program, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -90,6 +91,79 @@ fn foreign_files_are_not_replaced() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && message.contains("remove it first"), "{message}");
     assert_eq!(std::fs::read_to_string(installed.path("bin/largesse")).unwrap(), "of a wheel");
+}
+
+/// Changes a file for another processor: RISC-V.
+fn for_another_machine(file: &Path) {
+    change(file, |bytes| bytes[18..20].copy_from_slice(&[0xf3, 0]));
+}
+
+/// Changes a file so that it needs version 9 of the C library.
+fn for_a_newer_c_library(file: &Path) {
+    const NAME: &[u8] = b"\0GLIBC_";
+    change(file, |bytes| {
+        let at =
+            bytes.windows(NAME.len()).position(|window| window == NAME).expect("a version of the C library");
+        bytes[at + NAME.len()] = b'9';
+    });
+}
+
+fn change(file: &Path, change: impl FnOnce(&mut [u8])) {
+    let mut bytes = std::fs::read(file).unwrap();
+    change(&mut bytes);
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// Installs an archive whose command was changed, with this home, and returns the message of the installer. Checks that
+/// it refuses and installs nothing.
+#[track_caller]
+fn refusal(name: &str, break_command: impl FnOnce(&Path), home: &str) -> String {
+    let tree = std::env::temp_dir().join(format!("largesse-{name}-{}", std::process::id()));
+    run(Command::new(workspace().join("packaging/tree.sh")).arg(&tree).env("PATH", "/usr/bin:/bin"));
+    break_command(&tree.join("bin/largesse"));
+    let home = if home.is_empty() { tree.join("home") } else { PathBuf::from(home) };
+    let output = Command::new(tree.join("install.sh")).env("HOME", &home).output().unwrap();
+    let installed = home.join(".local").exists();
+    std::fs::remove_dir_all(&tree).unwrap();
+    assert!(!output.status.success() && !installed, "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn archive_for_another_machine_is_refused() {
+    for (name, change) in
+        [("machine", for_another_machine as fn(&Path)), ("c-library", for_a_newer_c_library as fn(&Path))]
+    {
+        let message = refusal(name, change, "");
+        assert!(message.contains("the programs of this archive do not run here"), "{message}");
+        assert!(message.contains("They need glibc 2.28 or later and the processor"), "{message}");
+    }
+}
+
+#[test]
+fn home_that_cannot_be_written_is_named() {
+    // Not even root may make folders there.
+    let message = refusal("home", |_| (), "/proc");
+    assert!(message.contains("/proc/.local cannot be made: name a prefix"), "{message}");
+}
+
+#[test]
+fn library_for_another_machine_is_refused() {
+    let stage = Stage::new();
+    let start = |change: fn(&Path)| {
+        let library = stage.path("other.so");
+        std::fs::copy(stage.library(), &library).unwrap();
+        change(&library);
+        Run::new(&stage, &["echo", "started"]).under(&[]).variable("LARGESSE_LIBRARY", library).finish()
+    };
+    let ran = start(for_another_machine);
+    assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(125), ""), "{ran:#?}");
+    assert!(ran.hints.contains("cannot be preloaded: it is built for another processor"), "{ran:#?}");
+    assert!(ran.stderr.contains("Install Largesse again"), "{ran:#?}");
+    // The loader itself refuses.
+    let ran = start(for_a_newer_c_library);
+    assert!(ran.exit != Exit::Code(0) && ran.stdout.is_empty(), "{ran:#?}");
+    assert!(ran.stderr.contains("version `GLIBC_9"), "{ran:#?}");
 }
 
 #[test]

@@ -54,6 +54,29 @@ fn lower_limit_above_the_upper_one_is_refused() {
 }
 
 #[test]
+fn library_preloaded_twice_serves_blocks_once() {
+    let Some((stage, program)) = stage() else { return };
+    let preload = format!("{0}:{0}", stage.library().display());
+    for user in users() {
+        let ran = Run::new(&stage, &[&program]).as_user(user).variable("LD_PRELOAD", &preload).finish();
+        check(&ran, Exit::Code(42), "2 blocks\n");
+        assert_eq!((ran.hints.as_str(), ran.stderr.as_str()), ("", ""), "{ran:#?}");
+    }
+}
+
+#[test]
+fn home_that_cannot_be_written_changes_nothing() {
+    let Some((stage, program)) = stage() else { return };
+    for home in ["/proc", "/nowhere"] {
+        for options in [&[][..], &["--local", "32M", "--far", "memory:"]] {
+            let ran = Run::new(&stage, &[&program]).under(options).variable("HOME", home).finish();
+            check(&ran, Exit::Code(42), "2 blocks\n");
+            assert_eq!(ran.stderr, "", "{ran:#?}");
+        }
+    }
+}
+
+#[test]
 fn blocks_of_other_allocators_pass_between_threads() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("threads.c", &["-pthread"]) else { return };

@@ -31,7 +31,10 @@ pub(crate) enum LaunchError {
     )]
     NoLibrary { looked: Vec<PathBuf> },
     /// The file that was found, or that `LARGESSE_LIBRARY` names, is not our library.
-    #[error("{} cannot be preloaded: {why}\nBuild it with `make` in Largesse's sources.", .path.display())]
+    #[error(
+        "{} cannot be preloaded: {why}\nInstall Largesse again, or build it with `make` in its sources.",
+        .path.display()
+    )]
     BadLibrary { path: PathBuf, why: String },
     /// The path has a space or a colon, which `LD_PRELOAD` cannot hold.
     #[error(
