@@ -13,23 +13,28 @@ use std::time::Instant;
 
 impl PagerState {
     /// Plans the fill of `range`, whose pages are all missing and in one state.
-    fn plan(&self, request: &FillRequest, range: Range<PageNumber>) -> FillPlan {
-        let touch = request.touch;
+    fn plan(&self, request: &FillRequest, range: Range<PageNumber>, now: Instant) -> FillPlan {
+        let (touch, full) = (request.touch, self.store_is_full(now));
         let units = self.units_in(&range, request.access);
         let last_eviction =
             |unit: &Range<PageNumber>| self.pages[touch.page.clamp(unit.start, unit.end - 1)].last_eviction();
         let evictions = units.iter().map(last_eviction).collect();
-        let pages = range.clone().map(|page| self.plan_page(page, request)).collect();
+        let pages = range.clone().map(|page| self.plan_page(page, request, full)).collect();
         FillPlan { range, from: self.pages[touch.page].state, pages, units, evictions }
     }
 
-    /// Plans the fill of one page. It may be written to at once if it was changed during one of its last two
+    /// Plans the fill of one page. It may be written to at once if it is new, was changed during one of its last two
     /// residencies, or lies at most `WRITE_AHEAD` pages after one that is written to: this spares a second fault. If it
-    /// turns out unchanged, its eviction needs no write.
-    fn plan_page(&self, number: PageNumber, request: &FillRequest) -> PagePlan {
+    /// turns out unchanged, its eviction needs no write. While the store is `full`, only pages that are known to be
+    /// unchanged can be evicted, so that a new page is then written to in a second fault.
+    fn plan_page(&self, number: PageNumber, request: &FillRequest, full: bool) -> PagePlan {
         let (page, touch) = (&self.pages[number], request.touch);
-        let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-        let dirty = request.frames == FrameSource::Evicted || near || page.changed > 0;
+        let dirty = if page.state == PageState::Zero {
+            touch.write || !full
+        } else {
+            let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
+            request.frames == FrameSource::Evicted || near || page.changed > 0
+        };
         PagePlan { sum: page.sum, dirty }
     }
 }
@@ -92,7 +97,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if !self.kernel.reuses(range.len()) || inner.store_is_full(now) {
             frames = FrameSource::Allocated;
         }
-        let plan = inner.plan(&FillRequest { frames, ..*request }, range);
+        let plan = inner.plan(&FillRequest { frames, ..*request }, range, now);
         let first = plan.range.start;
         let bytes = (plan.range.len() * self.kernel.page()) as u64;
         let stored = plan.from == PageState::SwappedOut;

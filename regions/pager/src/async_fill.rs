@@ -180,7 +180,7 @@ impl AsyncFiller {
         let (range, page) = (incoming.plan.range.clone(), incoming.touch.page);
         let asked = page..page + 1;
         let order = FillOrder::new(&range, asked.clone(), asked);
-        pager.fill_zero(&order, incoming.touch.write, &self.zeros)?;
+        pager.fill_zero(&order, incoming.plan.is_writable(), &self.zeros)?;
         let now = Instant::now();
         if pager.commit(incoming, between(began, now) + WAKE_NS) {
             pager.kernel.wake(range);

@@ -50,8 +50,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(order.each(put, |woken| self.kernel.wake(woken))?)
     }
 
-    /// Fills new pages with zeros. A write to one new page is followed by writes to its neighbours, so that `dirty`
-    /// pages may all be written to, without a second fault for each.
+    /// Fills new pages with zeros. If they are `dirty`, the program may write to them.
     pub(crate) fn fill_zero(&self, order: &FillOrder, dirty: bool, zeros: &[u8]) -> Result<(), PagerError> {
         let put = |part: &Range<PageNumber>| {
             let len = part.len() * self.kernel.page();
@@ -70,9 +69,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         let mut waited = false;
         for (page, plan_of_page) in plan.range.clone().zip(&plan.pages) {
-            // The store has nothing of a new page: a write to one makes all of them writable.
-            let dirty = if plan.from == PageState::Zero { touch.write } else { plan_of_page.dirty };
-            waited |= inner.pages.end_fill(page, dirty);
+            waited |= inner.pages.end_fill(page, plan_of_page.dirty);
         }
         let new = plan.from == PageState::Zero && plan.evictions.iter().all(Option::is_none);
         if !(new && inner.check_later(plan.range.clone())) {

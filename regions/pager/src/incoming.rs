@@ -57,6 +57,13 @@ pub(crate) struct FillPlan {
     pub(crate) evictions: Vec<Option<(Protection, u32)>>,
 }
 
+impl FillPlan {
+    /// Returns whether the program may write to all pages without another fault.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.pages.iter().all(|page| page.dirty)
+    }
+}
+
 /// How one page is filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PagePlan {

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::buffer::Buffer;
-use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming, PagePlan};
+use crate::incoming::{Admission, FillPlan, FillReason, FillRequest, FrameSource, Incoming, PagePlan};
 use crate::page::{PageState, Touch};
 use crate::pager::{Pager, WAKE_NS, between};
 use crate::state::{LARGE_UNIT, StateGuard};
@@ -182,20 +182,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let first = if apart && range.len() <= FEW { asked.clone() } else { range.start..range.start };
         let order = FillOrder::new(range, first, if apart { asked } else { 0..0 });
         match plan.from {
-            PageState::Zero => self.fill_zero(&order, touch.write, &buffer.zeros),
-            _ => self.fill(&order, &plan.pages, buffer),
+            PageState::Zero => self.fill_zero(&order, plan.is_writable(), &buffer.zeros),
+            _ => self.fill(&order, plan, buffer),
         }
     }
 
     /// Reads pages from the store, and fills them as `plan` says.
-    fn fill(&self, order: &FillOrder, plan: &[PagePlan], buffer: &mut Buffer) -> Result<(), PagerError> {
+    fn fill(&self, order: &FillOrder, plan: &FillPlan, buffer: &mut Buffer) -> Result<(), PagerError> {
         let (range, page) = (&order.range(), self.kernel.page());
         let bytes = &mut buffer.bytes[..range.len() * page];
-        if plan.iter().all(|page| page.dirty) {
-            return self.kernel.page_in(order, bytes, &mut |room| self.fetch(range, plan, room));
+        if plan.is_writable() {
+            return self.kernel.page_in(order, bytes, &mut |room| self.fetch(range, &plan.pages, room));
         }
-        self.fetch(range, plan, bytes)?;
-        self.fill_from(order, plan, bytes)
+        self.fetch(range, &plan.pages, bytes)?;
+        self.fill_from(order, &plan.pages, bytes)
     }
 
     /// Reads pages from the store.

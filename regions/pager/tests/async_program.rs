@@ -137,6 +137,20 @@ fn touch_in_flight_prefetches_further() {
     });
 }
 
+// Seen to fail where a new page that is read is write-protected: one more fault for each page.
+#[test]
+fn new_page_that_is_read_may_be_written_to() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager(512, 512, 1, &store);
+    run(&pager, &store, || {
+        for page in 0..512 {
+            assert_eq!(pager.kernel().word(page, 0, None), 0);
+            pager.kernel().word(page, 0, Some(1));
+        }
+    });
+    assert_eq!(pager.counters.get(Count::WriteFaults), 0);
+}
+
 #[test]
 fn dropped_pages_read_as_zero() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
