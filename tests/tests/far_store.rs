@@ -12,14 +12,18 @@ const IO_URING: u64 = 1;
 const THREADS: u64 = 2;
 
 #[track_caller]
-fn check(ran: &Ran, far: &Value, mechanism: u64) {
+fn check(ran: &Ran, far: &Value, mechanism: u64, refusal: i32) {
     assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), "8388608 words, 0 wrong\n"), "{ran:#?}");
-    assert_eq!(far["mechanism"], mechanism, "{far:#}");
+    assert_eq!((&far["mechanism"], &far["refusal"]), (&mechanism.into(), &refusal.into()), "{far:#}");
     let word = |name: &str| far[name].as_u64().unwrap();
     assert!(word("reads") > 1000 && word("writes") > 100, "{far:#}");
     // Four threads fault at once, and prefetches are in flight with them.
     assert!(word("most_reads") >= 4 && word("most_writes") >= 2, "{far:#}");
     assert!(word("read_busy_ns") <= word("read_ns") && word("hidden_ns") <= word("read_ns"), "{far:#}");
+    for direction in ["read", "write"] {
+        let [median, most] = ["median", "p99"].map(|name| word(&format!("{direction}_{name}_ns")));
+        assert!(0 < median && median <= most, "{far:#}");
+    }
     assert_eq!(word("over_limit"), 0, "{far:#}");
 }
 
@@ -50,7 +54,7 @@ fn file_is_read_and_written_by_io_uring() {
         let options = ["--local=16M", "--far", &store, "--fault-engine", engine];
         let run = Run::new(&stage, &[&program]).arg("64").arg("4").arg("5000").as_user(user);
         let ran = run.under(&options).finish();
-        check(&ran, &ran.report["far"], IO_URING);
+        check(&ran, &ran.report["far"], IO_URING, 0);
     }
 }
 
@@ -81,7 +85,7 @@ fn where_io_uring_is_forbidden_threads_make_the_transfers() {
         let ran = run.arg("64").arg("4").arg("5000").finish();
         let text = std::fs::read_to_string(&report).unwrap_or_else(|_| panic!("no report: {ran:#?}"));
         let parsed: Value = serde_json::from_str(&text).unwrap();
-        check(&ran, &parsed["far"], THREADS);
+        check(&ran, &parsed["far"], THREADS, errno);
     }
 }
 

@@ -4,6 +4,7 @@ use largesse_store::Mechanism;
 use largesse_terminal::size;
 use largesse_terminal::table::{Paper, facts};
 use std::collections::BTreeMap;
+use std::io;
 
 /// Values of counters by name.
 pub type Words = BTreeMap<&'static str, u64>;
@@ -49,10 +50,34 @@ fn in_flight(words: &Words, direction: &str) -> String {
     quotient(sum, busy, |mean| format!("{mean:.1}, most {most}"))
 }
 
-/// Formats the mean time from the start of a transfer to its end.
-fn latency(words: &Words, direction: &str) -> String {
-    let [sum, count] = ["_ns", "s"].map(|name| word(words, &format!("{direction}{name}")));
-    quotient(sum, count, |mean| format!("{:.0} µs", mean * 1e-3))
+/// Formats a percentile of the times from the start of a transfer to its end; a dash without transfers.
+fn latency(words: &Words, percentile: &str) -> String {
+    quotient(word(words, percentile), 1000, |us| {
+        if us == 0.0 { "–".to_owned() } else { format!("{us:.*} µs", usize::from(us < 100.0)) }
+    })
+}
+
+/// Returns a line that says why transfers are not made in the fastest way; nothing if they are.
+fn refusal(words: &Words) -> String {
+    let Some(errno) = i32::try_from(word(words, "refusal")).ok().filter(|&errno| errno > 0) else {
+        return String::new();
+    };
+    let error = io::Error::from_raw_os_error(errno);
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "a container's seccomp filter or `sysctl kernel.io_uring_disabled` forbids it"
+        }
+        io::ErrorKind::Unsupported => "the kernel lacks it, or a container hides it",
+        io::ErrorKind::OutOfMemory => "raise the limit on locked memory, `ulimit -l`",
+        _ => "the kernel gave no better reason",
+    };
+    let why = match Mechanism::from_number(word(words, "mechanism")) {
+        Some(Mechanism::IoUring) => {
+            "io_uring pins memory for each transfer, as its buffers could not be registered"
+        }
+        _ => "threads make the transfers, as io_uring could not be used",
+    };
+    format!("  {why}: {advice} ({error})\n")
 }
 
 /// Formats the bandwidth in the time in which transfers were in flight.
@@ -101,20 +126,22 @@ pub fn totals(words: &Words, paper: Paper) -> String {
     if word(words, "mechanism") > 0 {
         pairs.extend([
             ("store transfers by", mechanism(words).to_owned()),
-            ("reads in flight", in_flight(words, "read")),
-            ("time of a read", latency(words, "read")),
-            ("read speed", speed(words, "bytes_in", "read")),
             ("read waits hidden", hidden(words)),
+            ("reads in flight", in_flight(words, "read")),
+            ("read speed", speed(words, "bytes_in", "read")),
+            ("half of reads within", latency(words, "read_median_ns")),
+            ("99 % within", latency(words, "read_p99_ns")),
             ("writes in flight", in_flight(words, "write")),
-            ("time of a write", latency(words, "write")),
             ("write speed", speed(words, "bytes_out", "write")),
+            ("half of writes within", latency(words, "write_median_ns")),
+            ("99 % within", latency(words, "write_p99_ns")),
         ]);
     }
     // Memory outside of far memory is only shown if it is large.
     if word(words, "uncovered_bytes") > 0 {
         pairs.push(("not covered by --local", bytes("uncovered_bytes")));
     }
-    facts(&pairs, paper)
+    facts(&pairs, paper) + &refusal(words)
 }
 
 #[cfg(test)]
@@ -127,17 +154,35 @@ mod tests {
             ("mechanism", 1),
             ("reads", 4),
             ("read_ns", 400_000),
+            ("read_median_ns", 93_500),
+            ("read_p99_ns", 2_100_000),
             ("read_busy_ns", 100_000),
             ("hidden_ns", 300_000),
             ("most_reads", 7),
             ("bytes_in", 200_000),
         ]);
         assert_eq!(in_flight(&words, "read"), "4.0, most 7");
-        assert_eq!(latency(&words, "read"), "100 µs");
+        let percentiles = ["read_median_ns", "read_p99_ns", "write_p99_ns"].map(|name| latency(&words, name));
+        assert_eq!(percentiles, ["93.5 µs", "2100 µs", "–"]);
         assert_eq!(
             (speed(&words, "bytes_in", "read").as_str(), hidden(&words).as_str()),
             ("2.00 GB/s", "75 %")
         );
-        assert_eq!(latency(&words, "write"), "–");
+        assert_eq!(in_flight(&words, "write"), "–");
+    }
+
+    #[test]
+    fn refused_io_uring_is_explained() {
+        let check = |mechanism, errno, start: &str, reason: &str| {
+            let words = Words::from([("mechanism", mechanism), ("refusal", errno)]);
+            let table = totals(&words, Paper::plain(None));
+            let line = table.lines().last().unwrap_or_default();
+            assert!(line.contains(start) && line.contains(reason), "{table}");
+        };
+        check(2, 1, "threads make the transfers", "seccomp");
+        check(2, 38, "threads make the transfers", "lacks it");
+        check(1, 12, "io_uring pins memory", "ulimit -l");
+        let fastest = totals(&Words::from([("mechanism", 1)]), Paper::plain(None));
+        assert!(!fastest.contains("could not"), "{fastest}");
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn finish() -> Option<Vec<Value>> {
 }
 
 /// The report shows the values of these counters at the end of an interval, and the increase of all others.
-const NOW: [Count; 8] = [
+const NOW: [Count; 12] = [
     Count::LocalBytes,
     Count::ResidentBytes,
     Count::StoredBytes,
@@ -112,6 +112,10 @@ const NOW: [Count; 8] = [
     Count::LeastSetBytes,
     Count::MostSetBytes,
     Count::UncoveredBytes,
+    Count::ReadMedianNs,
+    Count::ReadP99Ns,
+    Count::WriteMedianNs,
+    Count::WriteP99Ns,
 ];
 
 /// Returns the interval between two readings for the report.

@@ -155,7 +155,7 @@ impl AsyncEvictor {
         // SAFETY: the transfer of this memory is started below.
         unsafe { self.writes.bytes(&memory) }.copy_from_slice(bytes);
         let at = (range.start * pager.kernel.page()) as u64;
-        self.writes.start(Direction::Write, at, memory, Write { range, sums });
+        self.writes.start(Direction::Write, at, memory, Write { range: range.clone(), sums });
         pager.counters.raise(Count::MostWrites, self.writes.len() as u64);
         Ok(())
     }
@@ -188,6 +188,8 @@ impl AsyncEvictor {
                 let ns = as_nanoseconds(service);
                 pager.counters.add(Count::Writes, 1);
                 pager.counters.add(Count::WriteNs, as_nanoseconds(latency));
+                pager.counters.set(Count::WriteMedianNs, self.writes.latencies().median());
+                pager.counters.set(Count::WriteP99Ns, self.writes.latencies().percentile_99());
                 pager.counters.add(Count::WriteBusyNs, ns);
                 let contents: Vec<_> =
                     sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();

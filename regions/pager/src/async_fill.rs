@@ -281,17 +281,18 @@ impl AsyncFiller {
     fn finish<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
-        EndedTransfer { of: read, memory, result, latency, service, .. }: EndedTransfer<Read>,
+        EndedTransfer { of: read, memory, result, ended, latency, service }: EndedTransfer<Read>,
     ) -> Result<(), PagerError> {
         let Read { incoming, prefetch, waited_since } = read;
         result?;
         self.prefetching -= if prefetch { incoming.plan.range.len() } else { 0 };
         pager.counters.add(Count::Reads, 1);
         pager.counters.add(Count::ReadNs, as_nanoseconds(latency));
+        pager.counters.set(Count::ReadMedianNs, self.reads.latencies().median());
+        pager.counters.set(Count::ReadP99Ns, self.reads.latencies().percentile_99());
         pager.counters.add(Count::ReadBusyNs, as_nanoseconds(service));
-        if waited_since.is_none() {
-            pager.counters.add(Count::HiddenNs, as_nanoseconds(latency));
-        }
+        let waited = waited_since.map_or(Duration::ZERO, |since| ended.saturating_duration_since(since));
+        pager.counters.add(Count::HiddenNs, as_nanoseconds(latency.saturating_sub(waited)));
         let (range, asked) = (incoming.plan.range.clone(), incoming.touch.page);
         // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
         let bytes = unsafe { self.reads.bytes(&memory) };

@@ -59,13 +59,19 @@ pub enum Count {
     UncoveredBytes,
     /// Mechanism of transfers: 0 for calls that block, otherwise the number of a `Mechanism`.
     Mechanism,
+    /// Error number of the kernel's refusal because of which transfers are not made in the fastest way; 0 if they are.
+    Refusal,
     /// Number of transfers from the store that ended, if they run while the threads that started them continue.
     Reads,
     /// Nanoseconds from the start to the end of each such transfer from the store, in sum.
     ReadNs,
+    /// Median of these times in nanoseconds, to 1/32.
+    ReadMedianNs,
+    /// 99th percentile of these times in nanoseconds, to 1/32.
+    ReadP99Ns,
     /// Nanoseconds in which at least one transfer from the store was in flight.
     ReadBusyNs,
-    /// The part of `ReadNs` for which no thread had to wait: prefetching hid it.
+    /// The part of `ReadNs` in which no thread waited for the transfer: prefetching hid it.
     HiddenNs,
     /// Largest number of transfers from the store in flight at once.
     MostReads,
@@ -73,6 +79,10 @@ pub enum Count {
     Writes,
     /// Nanoseconds from the start to the end of each such transfer to the store, in sum.
     WriteNs,
+    /// Median of these times in nanoseconds, to 1/32.
+    WriteMedianNs,
+    /// 99th percentile of these times in nanoseconds, to 1/32.
+    WriteP99Ns,
     /// Nanoseconds in which at least one transfer to the store was in flight.
     WriteBusyNs,
     /// Largest number of transfers to the store in flight at once.
@@ -116,13 +126,18 @@ impl Count {
         "no_room",
         "uncovered_bytes",
         "mechanism",
+        "refusal",
         "reads",
         "read_ns",
+        "read_median_ns",
+        "read_p99_ns",
         "read_busy_ns",
         "hidden_ns",
         "most_reads",
         "writes",
         "write_ns",
+        "write_median_ns",
+        "write_p99_ns",
         "write_busy_ns",
         "most_writes",
         "segments",

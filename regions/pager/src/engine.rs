@@ -85,7 +85,7 @@ fn start_async<S: PageStore + 'static>(
     mut evictor: AsyncEvictor,
     fatal: Fatal,
 ) -> io::Result<()> {
-    pager.transfer_asynchronously(filler.queue().mechanism());
+    pager.transfer_asynchronously(filler.queue());
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
     pager.kernel().broker().call(|| {
         spawn(c"largesse-fill", move || {

@@ -19,6 +19,7 @@ use crate::page_table::PageTable;
 use crate::pins::Pins;
 use crate::state::{PagerState, StateGuard};
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
+use core::ffi::c_int;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 use largesse_pages::Table;
@@ -29,7 +30,7 @@ use largesse_policy::replacement::Refaults;
 use largesse_policy::stall_time::StallTime;
 use largesse_policy::transfer::{ComputeCore, Iteration, TransferUnits};
 use largesse_policy::{FreeReserve, Policies, SpeculativePages, max_prefetch};
-use largesse_store::{Mechanism, PageStore};
+use largesse_store::{PageStore, TransferQueue};
 use std::time::{Duration, Instant};
 
 /// Nanoseconds to stop the faulting thread and to wake it, which no clock of the pager measures.
@@ -115,10 +116,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.lock().reclaim_mode.allow_on_cpu(may);
     }
 
-    /// Notes that transfers run, by `mechanism`, while the threads that started them continue.
-    pub(crate) fn transfer_asynchronously(&self, mechanism: Mechanism) {
+    /// Notes that transfers of `queue` run while the threads that started them continue.
+    pub(crate) fn transfer_asynchronously(&self, queue: &dyn TransferQueue) {
         self.lock().asynchronous = true;
-        self.counters.set(Count::Mechanism, mechanism as u64);
+        self.counters.set(Count::Mechanism, queue.mechanism() as u64);
+        self.counters.set(Count::Refusal, queue.refusal().map_or(0, c_int::cast_unsigned).into());
     }
 
     /// Notes that a fault waited too long for the on-CPU handler.

@@ -4,19 +4,35 @@
 mod common;
 
 use common::{
-    PAGE, ReorderingQueue, SimulatedFault, THREADS, TestPager, TestStore, change_in_laps, drop_in_parts,
-    pager, pager_without_prefetch, random_words, write_twice,
+    DelayedQueue, PAGE, ReorderingQueue, SimulatedFault, THREADS, TestPager, TestStore, change_in_laps,
+    drop_in_parts, pager, pager_without_prefetch, random_words, write_twice,
 };
 use largesse_pager::{AsyncEvictor, AsyncFiller, Count, PagerError};
+use largesse_store::TransferQueue;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Runs `program` while one thread fills pages and one evicts them, as in a process. `program` is told of trouble.
+/// Pages of the memory of reads and of writes.
+const QUEUE_PAGES: [usize; 2] = [1024, 512];
+
+/// As [`run_over`], with queues whose transfers end in random order.
 fn run_while(
     pager: &Arc<TestPager>,
     store: &Arc<TestStore>,
     seed: u64,
+    program: impl FnOnce(&AtomicBool) + Send,
+) -> Result<(), PagerError> {
+    let [reads, writes] = QUEUE_PAGES;
+    let reads = Box::new(ReorderingQueue::new(store, reads, 12, seed));
+    run_over(pager, reads, Box::new(ReorderingQueue::new(store, writes, 8, seed + 1)), program)
+}
+
+/// Runs `program` while one thread fills pages and one evicts them, as in a process. `program` is told of trouble.
+fn run_over(
+    pager: &Arc<TestPager>,
+    reads: Box<dyn TransferQueue>,
+    writes: Box<dyn TransferQueue>,
     program: impl FnOnce(&AtomicBool) + Send,
 ) -> Result<(), PagerError> {
     let (stop, trouble) = (AtomicBool::new(false), Mutex::new(None));
@@ -25,9 +41,8 @@ fn run_while(
         stop.store(true, Ordering::Relaxed);
         pager.kernel().poke();
     };
-    let queue = |pages, depth, seed| Box::new(ReorderingQueue::new(store, pages, depth, seed));
-    let mut filler = AsyncFiller::new(queue(1024, 12, seed), 1024, PAGE).unwrap();
-    let mut evictor = AsyncEvictor::new(queue(512, 8, seed + 1), 512, PAGE);
+    let mut filler = AsyncFiller::new(reads, QUEUE_PAGES[0], PAGE).unwrap();
+    let mut evictor = AsyncEvictor::new(writes, QUEUE_PAGES[1], PAGE);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut fill = || -> Result<(), PagerError> {
@@ -220,4 +235,61 @@ fn lasting_full_store_exceeds_the_limit() {
         });
         assert!(pager.counters.get(Count::OverLimit) > 0, "{local} local pages");
     }
+}
+
+/// Runs `program` over a store whose transfers take 2 ms. Returns the times of its reads, sorted.
+fn run_delayed(pager: &Arc<TestPager>, store: &Arc<TestStore>, program: impl FnOnce() + Send) -> Vec<u64> {
+    let queue = |pages| DelayedQueue::new(store, pages, 12, Duration::from_millis(2));
+    let [reads, writes] = QUEUE_PAGES.map(queue);
+    let times = Arc::clone(&reads.times);
+    run_over(pager, Box::new(reads), Box::new(writes), |_| program()).unwrap();
+    let mut times: Vec<_> =
+        times.lock().unwrap().iter().map(|time| u64::try_from(time.as_nanos()).unwrap()).collect();
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn counted_latencies_are_those_of_the_store() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager_without_prefetch(1024, 256, 1, &store);
+    let times = run_delayed(&pager, &store, || random_words(&pager, 1024, 600, 8));
+    let [reads, median, most, sum, hidden] =
+        [Count::Reads, Count::ReadMedianNs, Count::ReadP99Ns, Count::ReadNs, Count::HiddenNs]
+            .map(|count| pager.counters.get(count));
+    let of = |per_cent: usize| times[(times.len() * per_cent).div_ceil(100) - 1];
+    assert_eq!(reads, times.len() as u64);
+    // A bucket is 1/16 wide. The clock is read twice, at almost the same time unless the thread is stopped in between.
+    assert!(median >= 1_930_000 && median.abs_diff(of(50)) <= of(50) / 8, "median {median}: {}", of(50));
+    let [least, longest] = [of(90) / 16 * 15, of(100) / 16 * 17];
+    assert!((least..=longest).contains(&most), "99 %: {most}, not from {least} to {longest}");
+    assert!(hidden <= sum / 10, "without prefetches threads wait for every read: {hidden} of {sum}");
+}
+
+#[test]
+fn reads_ahead_of_need_count_as_hidden() {
+    let share = |prefetch: bool| {
+        let store = Arc::new(TestStore::new(SimulatedFault::None));
+        let make = if prefetch { pager } else { pager_without_prefetch };
+        let pager = make(1024, 256, 4, &store);
+        let counts =
+            || [Count::HiddenNs, Count::ReadNs, Count::WaitNs].map(|count| pager.counters.get(count));
+        let mut before = [0; 3];
+        run_delayed(&pager, &store, || {
+            (0..1024).for_each(|page| _ = pager.kernel().word(page, 0, Some(1)));
+            before = counts();
+            for page in 0..1024 {
+                assert_eq!(pager.kernel().word(page, 0, None), 1);
+                if page % 4 == 0 {
+                    std::thread::sleep(Duration::from_micros(100)); // the program computes
+                }
+            }
+        });
+        let after = counts();
+        let [hidden, all, waited] = [0, 1, 2].map(|count| after[count] - before[count]);
+        assert!(all - hidden <= waited, "of {all} ns, {hidden} were hidden, but threads waited for {waited}");
+        hidden as f64 / all as f64
+    };
+    let (without, with) = (share(false), share(true));
+    assert!(without < 0.1 && with > 0.2, "hidden: {without:.2} without prefetches, {with:.2} with them");
 }

@@ -19,6 +19,7 @@
 
 pub mod eviction_cost;
 mod free_reserve;
+mod latency;
 mod policies;
 mod prefetch_queue;
 pub mod reclaim_mode;
@@ -30,6 +31,7 @@ pub mod streams;
 pub mod transfer;
 
 pub use free_reserve::FreeReserve;
+pub use latency::Latencies;
 pub use policies::Policies;
 pub use prefetch_queue::{PrefetchQueue, max_prefetch};
 pub use service_time::ServiceTime;

@@ -105,17 +105,17 @@ impl PageStore for FileStore {
     }
 
     fn open_queue(&self, bytes: usize, depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
-        if self.mechanism == Mechanism::IoUring
-            && let Ok(queue) = UringQueue::open(&self.overlay, bytes, depth)
-        {
-            return Ok(Some(Box::new(queue)));
+        let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::ENOMEM);
+        let mut refusal = None;
+        if self.mechanism == Mechanism::IoUring {
+            match UringQueue::open(&self.overlay, bytes, depth) {
+                Ok(queue) => return Ok(Some(Box::new(queue))),
+                Err(error) => refusal = Some(errno(error)),
+            }
         }
-        let queue = ThreadQueue::open(&self.overlay, bytes, depth.min(MOST_THREADS));
-        let refused = |error: std::io::Error| StoreError::System {
-            call: "pthread_create",
-            errno: error.raw_os_error().unwrap_or(libc::ENOMEM),
-        };
-        queue.map(|queue| Some(Box::new(queue) as Box<dyn TransferQueue>)).map_err(refused)
+        let queue = ThreadQueue::open(&self.overlay, bytes, depth.min(MOST_THREADS))
+            .map_err(|error| StoreError::System { call: "pthread_create", errno: errno(error) })?;
+        Ok(Some(Box::new(queue.instead_of_io_uring(refusal))))
     }
 
     fn fork(&self, step: Fork) -> Result<(), StoreError> {

@@ -20,6 +20,7 @@ pub struct ThreadQueue {
     memory: QueueBytes,
     depth: usize,
     in_flight: usize,
+    refusal: Option<c_int>,
     /// Memory for the completions that one call of `reap` takes from the threads.
     reaped: VecDeque<Completion>,
 }
@@ -88,12 +89,19 @@ impl ThreadQueue {
         let (jobs, job_added, job_done) = (Mutex::new(jobs), Condvar::new(), Condvar::new());
         let shared = Arc::new(JobQueue { jobs, job_added, job_done, event });
         let reaped = VecDeque::with_capacity(depth);
-        let queue = ThreadQueue { shared, memory, depth, in_flight: 0, reaped };
+        let queue = ThreadQueue { shared, memory, depth, in_flight: 0, refusal: None, reaped };
         for _ in 0..depth {
             let (shared, store) = (Arc::clone(&queue.shared), Arc::clone(store));
             largesse_machine::service::start(c"largesse-io", STACK, &[], move || work(&shared, &*store))?;
         }
         Ok(queue)
+    }
+
+    /// Notes that threads make the transfers because the kernel refused io_uring with this error.
+    #[must_use]
+    pub fn instead_of_io_uring(mut self, refusal: Option<c_int>) -> ThreadQueue {
+        self.refusal = refusal;
+        self
     }
 }
 
@@ -129,6 +137,10 @@ fn make(store: &dyn PageStore, Job { transfer, memory }: &Job) -> Result<(), Sto
 impl TransferQueue for ThreadQueue {
     fn mechanism(&self) -> Mechanism {
         Mechanism::Threads
+    }
+
+    fn refusal(&self) -> Option<c_int> {
+        self.refusal
     }
 
     fn depth(&self) -> usize {

@@ -72,7 +72,7 @@ impl Mechanism {
     pub const fn name(self) -> &'static str {
         match self {
             Mechanism::IoUring => "io_uring",
-            Mechanism::Threads => "threads (no io_uring)",
+            Mechanism::Threads => "threads",
             Mechanism::RedisPipelines => "Redis pipelines",
             Mechanism::MpiRequests => "MPI requests",
         }
@@ -83,6 +83,12 @@ impl Mechanism {
 pub trait TransferQueue: Send + fmt::Debug {
     /// Returns how transfers are made.
     fn mechanism(&self) -> Mechanism;
+
+    /// Returns the error number with which the kernel refused a faster way: io_uring to [`Mechanism::Threads`], and
+    /// pinned memory to [`Mechanism::IoUring`]. `None` if it refused nothing.
+    fn refusal(&self) -> Option<c_int> {
+        None
+    }
 
     /// Returns the largest number of transfers in flight.
     fn depth(&self) -> usize;

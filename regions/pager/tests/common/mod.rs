@@ -1,8 +1,11 @@
 //! A simulated kernel, a store that makes mistakes, and threads over them.
 #![allow(dead_code, reason = "each test uses its part")]
 
+mod delayed;
 mod queue;
 
+#[allow(unused_imports, reason = "each test uses its part")]
+pub(crate) use delayed::DelayedQueue;
 #[allow(unused_imports, reason = "each test uses its part")]
 pub(crate) use queue::ReorderingQueue;
 

@@ -30,8 +30,8 @@ pub(super) struct UringQueue {
     ring: IoUring,
     overlay: Arc<Overlay<File>>,
     memory: QueueBytes,
-    /// Whether the kernel keeps the memory pinned, so that it need not pin it for each transfer.
-    registered: bool,
+    /// The kernel's error if it does not keep the memory pinned, so that it pins it for each transfer.
+    unregistered: Option<c_int>,
     transfers: SplitTransfers,
     pieces: Vec<Option<FilePart>>,
     free_pieces: Vec<usize>,
@@ -71,12 +71,13 @@ impl UringQueue {
         let buffer = libc::iovec { iov_base: memory.address(0).cast(), iov_len: memory.len() };
         // SAFETY: the queue keeps the memory for as long as the ring exists.
         // It fails where `RLIMIT_MEMLOCK` is small: each transfer then pins its pages by itself.
-        let registered = unsafe { ring.submitter().register_buffers(&[buffer]) }.is_ok();
+        let registered = unsafe { ring.submitter().register_buffers(&[buffer]) };
+        let unregistered = registered.err().map(|error| error.raw_os_error().unwrap_or(libc::ENOMEM));
         Ok(UringQueue {
             ring,
             overlay: Arc::clone(overlay),
             memory,
-            registered,
+            unregistered,
             transfers: SplitTransfers::new(depth),
             pieces: Vec::with_capacity(depth),
             free_pieces: Vec::with_capacity(depth),
@@ -116,7 +117,7 @@ impl UringQueue {
         let memory = self.memory.address(piece.memory + piece.done);
         let len = u32::try_from(piece.len - piece.done).unwrap_or(u32::MAX);
         let offset = piece.at + piece.done as u64;
-        let entry = match (direction, self.registered) {
+        let entry = match (direction, self.unregistered.is_none()) {
             (Direction::Read, true) => opcode::ReadFixed::new(fd, memory, len, BUFFER).offset(offset).build(),
             (Direction::Read, false) => opcode::Read::new(fd, memory, len).offset(offset).build(),
             (Direction::Write, true) => {
@@ -198,6 +199,10 @@ impl UringQueue {
 impl TransferQueue for UringQueue {
     fn mechanism(&self) -> Mechanism {
         Mechanism::IoUring
+    }
+
+    fn refusal(&self) -> Option<c_int> {
+        self.unregistered
     }
 
     fn depth(&self) -> usize {
