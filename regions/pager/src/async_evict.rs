@@ -5,7 +5,8 @@
 //!                                              └─► dirty: moved out, copied to the queue ──► write ──► evicted
 //! ```
 //! A write is made from a copy that does not change, and the checksum is that of the copy. A page is `Leaving` until
-//! its write has ended: a touch in between waits, and there is never more than one write of a page in flight.
+//! its write has ended, or until a touch fills it again from the copy (`refill.rs`). There is never more than one write
+//! of a page in flight.
 
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
@@ -153,10 +154,15 @@ impl AsyncEvictor {
             }
         };
         // SAFETY: the transfer of this memory is started below.
-        unsafe { self.writes.bytes(&memory) }.copy_from_slice(bytes);
+        let copy = unsafe { self.writes.bytes(&memory) };
+        copy.copy_from_slice(bytes);
+        let copy = copy.as_ptr();
         let at = (range.start * pager.kernel.page()) as u64;
         self.writes.start(Direction::Write, at, memory, Write { range: range.clone(), sums });
         pager.counters.raise(Count::MostWrites, self.writes.len() as u64);
+        let mut inner = pager.lock();
+        inner.add_copy(range.clone(), copy);
+        pager.landed(inner, core::slice::from_ref(&range)); // threads that wait for these pages touch them again
         Ok(())
     }
 
@@ -193,20 +199,28 @@ impl AsyncEvictor {
                 pager.counters.add(Count::WriteBusyNs, ns);
                 let contents: Vec<_> =
                     sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();
-                pager.lock().pages.note_contents(range.start, &contents);
+                let (mut inner, gone) = pager.end_write(&range);
+                inner.pages.note_contents(range.start, &contents);
+                drop(inner);
                 pager.count(range.start, Count::WriteBacks, range.len() as u64);
                 pager.count(range.start, Count::BytesOut, len);
                 let mut writes = WriteCosts::default();
                 writes.add_write(range.len(), ns);
-                pager.finish_leaving(core::slice::from_ref(&range), 1, ns, writes);
+                pager.finish_leaving(&gone, 1, ns, writes);
             }
             Err(error) if error.is_full() => {
-                pager.lock().pages.forget_stored(range.clone());
-                // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
-                let bytes = unsafe { self.writes.bytes(&memory) };
-                pager.kernel.fill(range.start, bytes, false)?;
-                pager.lock().full = Some(ended);
-                pager.stay(&range, Count::NoRoom, ended);
+                let (mut inner, leaving) = pager.end_write(&range);
+                inner.pages.forget_stored(range.clone());
+                inner.full = Some(ended);
+                drop(inner);
+                let size = pager.kernel.page();
+                for run in &leaving {
+                    let at = memory.start + (run.start - range.start) * size;
+                    // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
+                    let bytes = unsafe { self.writes.bytes(&(at..at + run.len() * size)) };
+                    pager.kernel.fill(run.start, bytes, false)?;
+                    pager.stay(run, Count::NoRoom, ended);
+                }
             }
             Err(error) => return Err(error.into()),
         }

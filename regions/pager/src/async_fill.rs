@@ -97,6 +97,10 @@ impl AsyncFiller {
         let incoming = loop {
             let mut inner = pager.lock();
             inner.room_wanted = 0;
+            if let Some(refill) = inner.begin_refill(touch.page) {
+                drop(inner);
+                return pager.refill(&refill, began);
+            }
             match pager.admit(&mut inner, &request, now)? {
                 settled @ (Admission::Resident | Admission::InFlight) => {
                     drop(inner);

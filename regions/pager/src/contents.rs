@@ -70,7 +70,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             for page in range.clone() {
                 inner.pages.set_wanted(page, false); // an eviction in flight does not write them
             }
-            if !range.clone().any(|page| inner.pages[page].state.in_flight()) {
+            // A write in flight could otherwise end after its room in the store was discarded.
+            if !range.clone().any(|page| inner.pages[page].state.in_flight() || inner.pages[page].in_write) {
                 break;
             }
             inner = self.io_done.wait(inner);

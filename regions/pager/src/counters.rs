@@ -35,6 +35,8 @@ pub enum Count {
     Prefetched,
     /// Lower bound of the prefetched pages that the program then used without a fault.
     PrefetchHits,
+    /// Pages that were filled from the copy that was being written to the store.
+    FromWrites,
     /// Pages that were evicted.
     Evictions,
     /// Pages that were written to the store.
@@ -114,6 +116,7 @@ impl Count {
         "zero_fills",
         "prefetched",
         "prefetch_hits",
+        "from_writes",
         "evictions",
         "write_backs",
         "dropped",

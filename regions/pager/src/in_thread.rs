@@ -33,7 +33,7 @@ impl<S: PageStore> Pager<Linux, S> {
             fault_queue.ask(touch);
         }
         let mut inner = self.lock();
-        while inner.pages[touch.page].state.in_flight() {
+        while inner.must_wait_for(touch.page) {
             inner = self.io_done.wait(inner);
         }
         Ok(inner.pages[touch.page].state != PageState::Outside)

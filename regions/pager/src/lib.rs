@@ -75,12 +75,14 @@ mod page_table;
 mod pager;
 mod pin;
 mod pins;
+mod refill;
 mod segments;
 mod speculative;
 mod staging;
 mod state;
 mod transfers;
 mod victims;
+mod write_copies;
 
 pub use async_evict::AsyncEvictor;
 pub use async_fill::AsyncFiller;

@@ -4,8 +4,9 @@
 //!          begin_fill            end_fill                 begin_evict            end_evict
 //!   Zero ─────────────► Filling ───────────► Clean ────┬──────────────► Leaving ───────────► SwappedOut
 //!   SwappedOut ───────►    │                   │ allow_writes              │    └────────────► Zero
-//!                          └───────────────► Dirty ────┘ ◄─────────────────┘
-//!                                                         cancel_evict
+//!              ▲           └───────────────► Dirty ────┘ ◄─────────────────┤
+//!              │                                          cancel_evict       │
+//!              └──────────────────────── begin_refill ───────────────────────┘
 //! ```
 //! In addition, `adopt` makes `Zero` pages `Dirty`, and `begin_drop` and `end_drop` take any page to `Zero` or
 //! `Outside`.
@@ -47,6 +48,8 @@ pub(crate) struct PageEntry {
     waited_for: bool,
     /// Whether it was evicted from the protected part of the replacement queue.
     from_protected: bool,
+    /// Whether it is resident again although a write of its former contents is in flight: it is not evicted until then.
+    pub(crate) in_write: bool,
 }
 
 // SAFETY: zero bytes are a page in state `Zero`, used `Dense`, with every flag unset.
@@ -163,7 +166,7 @@ impl PageTable {
     pub(crate) fn begin_evict(&mut self, pages: Range<PageNumber>, part: Protection) {
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
             let resident = matches!(page.state, PageState::Clean | PageState::Dirty);
-            debug_assert!(resident, "page {number} is evicted: {page:?}");
+            debug_assert!(resident && !page.in_write, "page {number} is evicted: {page:?}");
             page.state = PageState::Leaving;
             page.from_protected = part == Protection::Protected;
         }
@@ -184,6 +187,19 @@ impl PageTable {
         stored
     }
 
+    /// Makes `Leaving` pages `Filling`, whose write goes on: they are filled from the copy that is being written.
+    pub(crate) fn begin_refill(&mut self, pages: Range<PageNumber>) {
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            debug_assert_eq!(page.state, PageState::Leaving, "page {number} is filled again");
+            (page.state, page.in_write) = (PageState::Filling, true);
+        }
+    }
+
+    /// Notes that the write of a page has ended. Returns whether it was filled again in between.
+    pub(crate) fn end_write(&mut self, number: PageNumber) -> bool {
+        core::mem::take(&mut self.entries[number].in_write)
+    }
+
     /// Makes `Leaving` pages resident again, in the given `state`: they could not be evicted.
     pub(crate) fn cancel_evict(&mut self, pages: Range<PageNumber>, state: PageState) {
         debug_assert!(matches!(state, PageState::Clean | PageState::Dirty), "{state:?} after an eviction");
@@ -198,7 +214,7 @@ impl PageTable {
     pub(crate) fn begin_drop(&mut self, number: PageNumber) -> PageState {
         let page = &mut self.entries[number];
         let before = page.state;
-        debug_assert!(!before.in_flight(), "page {number} is dropped: {page:?}");
+        debug_assert!(!before.in_flight() && !page.in_write, "page {number} is dropped: {page:?}");
         if before != PageState::Outside {
             page.state = PageState::Leaving;
             self.resident -= usize::from(before.is_resident());

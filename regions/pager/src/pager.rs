@@ -18,6 +18,7 @@ use crate::lock::{RankedMutex, STATE};
 use crate::page_table::PageTable;
 use crate::pins::Pins;
 use crate::state::{PagerState, StateGuard};
+use crate::write_copies::WriteCopies;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ffi::c_int;
 use core::ops::Range;
@@ -83,6 +84,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             deferred_since: None,
             asynchronous: false,
             leaving: 0,
+            write_copies: WriteCopies::default(),
+            page_bytes: kernel.page(),
             room_wanted: 0,
             stuck: 0,
             stuck_since_full: false,

@@ -32,7 +32,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let Some(pages) = inner.speculative.pop() else { return Ok(inner) };
         let checked = runs(pages.clone(), |number| {
             let page = &inner.pages[number];
-            let may = !page.stored && !inner.pins.contains(number);
+            let may = !page.stored && !page.in_write && !inner.pins.contains(number);
             (may && matches!(page.state, PageState::Clean | PageState::Dirty)).then_some(page.state)
         });
         // `Leaving` during the check, so that no other thread evicts or drops them.

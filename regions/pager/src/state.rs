@@ -6,6 +6,7 @@
 use crate::lock::{RankedGuard, STATE};
 use crate::page_table::PageTable;
 use crate::pins::Pins;
+use crate::write_copies::WriteCopies;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::EvictionCost;
 use largesse_policy::reclaim_mode::ReclaimMode;
@@ -60,6 +61,10 @@ pub(crate) struct PagerState {
     pub(crate) asynchronous: bool,
     /// Number of pages that are `Leaving` until such transfers end.
     pub(crate) leaving: usize,
+    /// The copies of these pages that are being written.
+    pub(crate) write_copies: WriteCopies,
+    /// Bytes of a page.
+    pub(crate) page_bytes: usize,
     /// Number of pages for which a fault waits for room, 0 if none does.
     pub(crate) room_wanted: usize,
     /// Number of times that the evicting thread of such transfers found no victim although room was wanted.

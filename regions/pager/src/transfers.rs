@@ -35,7 +35,7 @@ impl PagerState {
     }
 
     /// Returns the transfer unit of a page.
-    fn unit_of(&self, page: PageNumber, access: Access) -> Range<PageNumber> {
+    pub(crate) fn unit_of(&self, page: PageNumber, access: Access) -> Range<PageNumber> {
         let set = self.unit_at(page, access);
         let first = page / set * set;
         first..first + set

@@ -2,7 +2,8 @@
 //!
 //! The order is that of [`ReplacementQueue`](largesse_policy::replacement::ReplacementQueue): a segmented LRU (Karedla,
 //! Love and Wherry 1994) that is driven by refault distances, which `replacement.rs` of `largesse_policy` explains.
-//! This file leaves out the pages that cannot be evicted now: pinned ones, and changed ones while the store is full.
+//! This file leaves out the pages that cannot be evicted now: pinned ones, those with a write in flight (`refill.rs`),
+//! and changed ones while the store is full.
 //! They are *deferred*, which means that they are victims again after `RETRY_AFTER`; tried again at once, they would be
 //! in the way of those that can go.
 
@@ -66,23 +67,23 @@ impl PagerState {
         now: Instant,
     ) -> (Vec<(Range<PageNumber>, PageState)>, bool) {
         let (range, full) = (run.range(), self.store_is_full(now));
-        let pinned = runs(range.clone(), |page| {
-            (self.pins.contains(page) && self.pages[page].state.is_resident()).then_some(())
-        });
+        let is_held = |page| self.pins.contains(page) || self.pages[page].in_write;
+        let held =
+            runs(range.clone(), |page| (is_held(page) && self.pages[page].state.is_resident()).then_some(()));
         let unwritable = runs(range.clone(), |page| {
             let changed = full && self.pages[page].state == PageState::Dirty;
-            (changed && !self.pins.contains(page)).then_some(())
+            (changed && !is_held(page)).then_some(())
         });
-        for (run, ()) in pinned.iter().chain(&unwritable) {
-            self.defer(run, part, now);
-        }
-        let some_stay = !pinned.is_empty() || !unwritable.is_empty();
+        let some_stay = !held.is_empty() || !unwritable.is_empty();
         let parts = runs(range, |page| {
             let state = self.pages[page].state;
-            let may = !some_stay || !self.pins.contains(page);
+            let may = !some_stay || !is_held(page);
             let goes = state == PageState::Clean || state == PageState::Dirty && !full;
             (may && goes).then_some(state)
         });
+        for (run, ()) in held.iter().chain(&unwritable) {
+            self.defer(run, part, now);
+        }
         (parts, some_stay)
     }
 

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    DelayedQueue, PAGE, ReorderingQueue, SimulatedFault, THREADS, TestPager, TestStore, change_in_laps,
-    drop_in_parts, pager, pager_without_prefetch, random_words, write_twice,
+    DelayedQueue, PAGE, ReorderingQueue, Simulated, SimulatedFault, THREADS, TestPager, TestStore,
+    change_in_laps, drop_in_parts, pager, pager_over, pager_without_prefetch, random_words, write_twice,
 };
 use largesse_pager::{AsyncEvictor, AsyncFiller, Count, PagerError};
 use largesse_store::TransferQueue;
@@ -109,6 +109,24 @@ fn words_survive_any_order_of_completions() {
         let pager = pager(1024, 256, unit, &store);
         run_while(&pager, &store, seed, |_| random_words(&pager, 1024, 3000, seed)).unwrap();
         assert!(pager.counters.get(Count::Evictions) > 1000, "too few evictions to show anything");
+        assert_eq!(pager.counters.get(Count::OverLimit), 0, "units of {unit}");
+    }
+}
+
+// Each touch of a missing page is likely to be one of a page that is written back.
+#[test]
+fn words_survive_touches_of_pages_in_write() {
+    for (unit, seed) in [(1, 1), (4, 2), (8, 3)] {
+        let store = Arc::new(TestStore::new(SimulatedFault::None));
+        let kernel = Simulated::new(144).that_fills_slowly();
+        let pager = pager_over(kernel, 144, 128, unit, &store);
+        let [reads, writes] = QUEUE_PAGES.map(|pages| ReorderingQueue::new(&store, pages, 12, seed));
+        run_over(&pager, Box::new(reads), Box::new(writes.slow(20)), |_| {
+            random_words(&pager, 144, 1000, seed)
+        })
+        .unwrap();
+        let [filled, evicted] = [Count::FromWrites, Count::Evictions].map(|count| pager.counters.get(count));
+        assert!(filled > 20, "units of {unit}: {filled} pages filled from writes, {evicted} evicted");
         assert_eq!(pager.counters.get(Count::OverLimit), 0, "units of {unit}");
     }
 }

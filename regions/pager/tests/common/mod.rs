@@ -47,6 +47,8 @@ pub(crate) struct Simulated {
     changed: Condvar,
     /// Whether fills of several pages use frames of evicted pages, and are writable.
     reuses: bool,
+    /// Whether other threads run at the start of each fill.
+    fills_slowly: bool,
 }
 
 // SAFETY: bytes are touched under `state`'s lock.
@@ -57,11 +59,21 @@ impl Simulated {
         let bytes = (0..pages * PAGE).map(|_| UnsafeCell::new(0)).collect();
         let state =
             SimulatedState { entries: vec![PageTableEntry::default(); pages], ..SimulatedState::default() };
-        Simulated { bytes, state: Mutex::new(state), changed: Condvar::new(), reuses: false }
+        Simulated {
+            bytes,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            reuses: false,
+            fills_slowly: false,
+        }
     }
 
     pub(crate) fn that_reuses(self, reuses: bool) -> Simulated {
         Simulated { reuses, ..self }
+    }
+
+    pub(crate) fn that_fills_slowly(self) -> Simulated {
+        Simulated { fills_slowly: true, ..self }
     }
 
     fn woken(&self, state: &mut SimulatedState, pages: Range<PageNumber>) {
@@ -165,6 +177,9 @@ impl Kernel for Simulated {
     }
 
     fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
+        if self.fills_slowly {
+            std::thread::yield_now(); // other threads run before the bytes are read
+        }
         let mut state = self.state.lock().unwrap();
         for (page, bytes) in (first..).zip(bytes.chunks_exact(PAGE)) {
             assert!(!state.entries[page].present, "page {page} is filled twice");
@@ -263,6 +278,8 @@ pub(crate) struct TestStore {
     pub(crate) writes: AtomicU32,
     /// Largest number of reads of a queue that were in flight at once.
     pub(crate) most_reads_in_flight: AtomicU32,
+    /// Bytes of the transfers in flight in all queues.
+    in_flight: Mutex<Vec<Range<u64>>>,
 }
 
 impl TestStore {
@@ -276,11 +293,25 @@ impl TestStore {
             reads: AtomicU32::new(0),
             writes: AtomicU32::new(0),
             most_reads_in_flight: AtomicU32::new(0),
+            in_flight: Mutex::default(),
         }
     }
 
     pub(crate) fn held(&self) -> usize {
         self.pages.lock().unwrap().len()
+    }
+
+    /// Notes the start of a transfer. No other one of these bytes is in flight, in any queue.
+    pub(crate) fn begin_transfer(&self, bytes: Range<u64>) {
+        let mut in_flight = self.in_flight.lock().unwrap();
+        let is_apart = |other: &Range<u64>| other.end <= bytes.start || bytes.end <= other.start;
+        assert!(in_flight.iter().all(is_apart), "{bytes:?} is in flight in another queue");
+        in_flight.push(bytes);
+    }
+
+    /// Notes the end of the transfer of the bytes from `at` on.
+    pub(crate) fn end_transfer(&self, at: u64) {
+        self.in_flight.lock().unwrap().retain(|bytes| bytes.start != at);
     }
 
     /// Returns whether all writes were made that find no room.

@@ -15,6 +15,8 @@ pub(crate) struct ReorderingQueue {
     depth: usize,
     in_flight: Vec<Transfer>,
     random: Random,
+    /// Transfers end in one call of `reap` among this number.
+    calls: usize,
 }
 
 impl ReorderingQueue {
@@ -26,7 +28,13 @@ impl ReorderingQueue {
             depth,
             in_flight: Vec::new(),
             random: Random(seed),
+            calls: 1,
         }
+    }
+
+    /// Has transfers end in one call of `reap` among `calls`.
+    pub(crate) fn slow(self, calls: usize) -> ReorderingQueue {
+        ReorderingQueue { calls, ..self }
     }
 
     fn make(&mut self, transfer: &Transfer) -> Result<(), StoreError> {
@@ -64,6 +72,7 @@ impl TransferQueue for ReorderingQueue {
         let is_apart =
             |other: &Transfer| other.at + other.memory.len() as u64 <= transfer.at || end <= other.at;
         assert!(self.in_flight.iter().all(is_apart), "two transfers of one page are in flight: {transfer:?}");
+        self.store.begin_transfer(transfer.at..end);
         self.in_flight.push(transfer);
         let reads = self.in_flight.iter().filter(|it| it.direction == Direction::Read).count();
         self.store.most_reads_in_flight.fetch_max(u32::try_from(reads).unwrap(), Ordering::Relaxed);
@@ -72,6 +81,9 @@ impl TransferQueue for ReorderingQueue {
     fn flush(&mut self) {}
 
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
+        if self.random.below(self.calls) > 0 {
+            return std::thread::sleep(wait.min(Duration::from_micros(50)));
+        }
         // Often nothing has ended yet; if the caller waits, one has.
         let least = usize::from(!wait.is_zero() && !self.in_flight.is_empty());
         let ended = self.random.below(3).max(least).min(self.in_flight.len());
@@ -79,6 +91,7 @@ impl TransferQueue for ReorderingQueue {
             let place = self.random.below(self.in_flight.len());
             let transfer = self.in_flight.swap_remove(place);
             let result = self.make(&transfer);
+            self.store.end_transfer(transfer.at);
             done(Completion { id: transfer.id, result });
         }
     }

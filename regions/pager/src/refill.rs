@@ -1,0 +1,116 @@
+//! Fills pages that are touched while they are written back: from the copy that is being written, at once.
+//!
+//! ```text
+//!   start of a write: add ──► touch: begin_refill ──► fill from the copy, outside the lock ──► end_refill: Dirty
+//!                                                                                                   │
+//!   end of the write: remove, when no thread reads the copy ◄── not evicted before ─────────────────┘
+//! ```
+//! The write goes on, and the store then holds what the page had at its eviction. If the program has changed the page
+//! since, its next eviction finds a new checksum and writes it again: never before the first write has ended, so that
+//! no two writes of a page are in flight. Linux calls such a page a hit of its swap cache.
+
+use crate::page::{PageState, number, run_around, runs};
+use crate::pager::{Pager, between};
+use crate::state::{PagerState, StateGuard};
+use crate::{Count, Kernel, PagerError};
+use core::ops::Range;
+use largesse_policy::PageNumber;
+use largesse_policy::replacement::PageRun;
+use largesse_policy::streams::Access;
+use largesse_store::PageStore;
+use std::time::Instant;
+
+/// Pages that are `Filling` from the copy of their write.
+#[derive(Debug)]
+pub(crate) struct Refill {
+    range: Range<PageNumber>,
+    /// The first byte of their copy.
+    bytes: *const u8,
+    clock: u32,
+}
+
+impl PagerState {
+    /// Adds the copy of `Leaving` pages whose write begins.
+    pub(crate) fn add_copy(&mut self, pages: Range<PageNumber>, bytes: *const u8) {
+        let clock = self.queue.clock();
+        self.write_copies.add(pages, bytes, clock);
+    }
+
+    /// Returns whether a touch of this page waits for the end of its transition: it cannot be filled from a copy.
+    pub(crate) fn must_wait_for(&self, page: PageNumber) -> bool {
+        let state = self.pages[page].state;
+        state.in_flight() && !(state == PageState::Leaving && self.write_copies.contains(page))
+    }
+
+    /// Makes a page `Filling` that is written back, and those of its transfer unit around it in the same write. `None` if
+    /// no copy of it is being written.
+    pub(crate) fn begin_refill(&mut self, page: PageNumber) -> Option<Refill> {
+        if self.pages[page].state != PageState::Leaving {
+            return None;
+        }
+        let unit = self.unit_of(page, Access::Dense);
+        let copy = self.write_copies.get_mut(page)?;
+        let within = unit.start.max(copy.pages.start)..unit.end.min(copy.pages.end);
+        let range = run_around(page, within, |other| self.pages[other].state == PageState::Leaving);
+        copy.readers += 1;
+        let bytes = copy.bytes.wrapping_add((range.start - copy.pages.start) * self.page_bytes);
+        let refill = Refill { range: range.clone(), bytes, clock: copy.clock };
+        self.leaving -= range.len();
+        self.pages.begin_refill(range);
+        Some(refill)
+    }
+
+    /// Makes the pages of a refill `Dirty`. They are victims again after those that are resident now.
+    fn end_refill(&mut self, Refill { range, clock, .. }: &Refill) {
+        let (local, part) = (self.local, self.pages[range.start].part());
+        let run = PageRun { first: number(range.start), pages: number(range.len()) };
+        self.queue.insert(run, local, Some((part, *clock)));
+        if let Some(copy) = self.write_copies.get_mut(range.start) {
+            copy.readers -= 1;
+        }
+    }
+}
+
+impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Fills pages from the copy of their write, for a fault that `began` then.
+    pub(crate) fn refill(&self, refill: &Refill, began: Instant) -> Result<(), PagerError> {
+        let range = &refill.range;
+        let len = range.len() * self.kernel.page();
+        // SAFETY: the copy of these pages, which this thread is counted to read until `end_refill`.
+        let bytes = unsafe { core::slice::from_raw_parts(refill.bytes, len) };
+        self.kernel.fill(range.start, bytes, false)?;
+        let mut inner = self.lock();
+        inner.end_refill(refill);
+        for page in range.clone() {
+            inner.pages.end_fill(page, true);
+        }
+        drop(inner);
+        self.io_done.notify_all();
+        self.kernel.wake(range.clone());
+        self.count(range.start, Count::FromWrites, range.len() as u64);
+        let now = Instant::now();
+        self.count(range.start, Count::WaitNs, between(began, now));
+        self.stall_time.add(began, now);
+        Ok(())
+    }
+
+    /// Ends the write of some pages, and returns those that are still `Leaving`. The others were filled again, and can be
+    /// evicted from now on. No thread reads the copy any more.
+    pub(crate) fn end_write(&self, pages: &Range<PageNumber>) -> (StateGuard<'_>, Vec<Range<PageNumber>>) {
+        let mut inner = self.lock();
+        while !inner.write_copies.remove(pages.start) {
+            inner = self.io_done.wait(inner);
+        }
+        let local = inner.local;
+        for page in pages.clone() {
+            if inner.pages.end_write(page) {
+                inner.queue.retry_deferred(&(page..page + 1), local);
+            }
+        }
+        self.io_done.notify_all();
+        let leaving =
+            runs(pages.clone(), |page| (inner.pages[page].state == PageState::Leaving).then_some(()));
+        let leaving = leaving.into_iter().map(|(run, ())| run).collect();
+        (inner, leaving)
+    }
+}
