@@ -8,6 +8,7 @@ ci/prose.py
 ci/names.py
 ci/circles.sh
 ci/results.py --check
+ci/constants.py
 python3 -m doctest ci/documents.py
 ci/hooks/test.sh
 cargo fmt --all -- --check
