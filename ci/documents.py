@@ -11,7 +11,7 @@ CONTRIBUTING.md says how an example is marked.
 Exits with 1 if an example fails or prints something else, if a fence has no language, or if a block of another kind
 holds commands. The end counts the examples that were run, only parsed, and not run, with their reasons.
 """
-import argparse, concurrent.futures, functools, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile
+import argparse, concurrent.futures, functools, json, os, pathlib, re, shutil, signal, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -302,17 +302,17 @@ class Findings:
     """What the examples of a page gave: faults, counts by kind, reasons of those left out, and what they printed."""
 
     def __init__(self):
-        self.faults, self.left_out, self.shown = [], [], ""
+        self.faults, self.left_out, self.shown, self.seconds = [], [], "", 0.0
         self.counts = {"run": 0, "parsed": 0, "not run": 0}
 
     def __str__(self):
         numbers = ", ".join(f"{count} {kind}" for kind, count in self.counts.items() if count) or "nothing run"
-        return numbers + (f", {len(self.faults)} WRONG" if self.faults else "")
+        return numbers + (f", {len(self.faults)} WRONG" if self.faults else "") + f" ({self.seconds:.0f} s)"
 
 
 def check(stage, page):
     """Runs the examples of a page."""
-    found = Findings()
+    found, start = Findings(), time.monotonic()
     blocks = list(blocks_of(page, (ROOT / page).read_text()))
     found.faults = [(block, fault) for block in blocks for fault in faults_of(block)]
     folder = stage.folder_of(page)
@@ -341,6 +341,7 @@ def check(stage, page):
             if fault:
                 found.faults.append((block, fault))
             found.shown += f"{block}: {block.steps()[number][0].strip()}\n{printed}"
+    found.seconds = time.monotonic() - start
     return found
 
 
