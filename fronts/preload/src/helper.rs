@@ -12,11 +12,10 @@
 //! call that would do so. With `--limit` it also watches the limit (`spill.rs`). A forked child has a helper only then.
 
 use crate::limit::Limit;
-use crate::service_thread::spawn;
 use crate::spill::LimitWatch;
 use crate::waits::WaitMonitor;
 use crate::wanted::{ABSENT, DECAY_ONLY, WANTED};
-use crate::{causes, coverage, heap, spill};
+use crate::{causes, coverage, heap, service_thread, spill};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_arena::DECAY_SECONDS;
@@ -56,7 +55,7 @@ pub(crate) fn start(prepare: bool) {
     }
     let prepare = prepare && !alone;
     WANTED.store(if prepare { 0 } else { DECAY_ONLY }, Ordering::Relaxed);
-    if !spawn(work) {
+    if !service_thread::start(work) {
         WANTED.store(ABSENT, Ordering::Relaxed);
         causes::note(Cause::HelperRefused);
         spill::give_up("the thread that watches it could not be started");

@@ -5,7 +5,7 @@ use largesse_machine::service;
 
 /// Starts a thread that receives none of the program's signals, outside `Inside`, since that allocates; returns whether
 /// it was started.
-pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> bool {
     const STACK: usize = 128 << 10;
     last_thread::watch();
     guard::outside(|| service::start(c"largesse", STACK, &[], work)).is_ok()

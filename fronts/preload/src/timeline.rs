@@ -7,8 +7,7 @@
 //! The number of intervals is bounded: when there are too many, pairs are merged, and later ones are twice as long.
 
 use crate::message::warn;
-use crate::service_thread::spawn;
-use crate::{far_counters, record};
+use crate::{far_counters, record, service_thread};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
@@ -75,7 +74,7 @@ pub(crate) fn start() {
 pub(crate) fn start_thread() {
     static STARTED: AtomicBool = AtomicBool::new(false);
     // Relaxed: no other memory depends on it.
-    if !STARTED.swap(true, Ordering::Relaxed) && !spawn(follow) {
+    if !STARTED.swap(true, Ordering::Relaxed) && !service_thread::start(follow) {
         warn("the report's time line has no thread, so it shows only the beginning and the end");
     }
 }
