@@ -5,9 +5,15 @@
 //!
 //! A thread of the program blocks its signals before it allocates here (`signals.rs`), because a handler may allocate,
 //! too. Builds with debug assertions check that.
+//!
+//! The forking thread holds the lock from the first to the last handler of `fork`. In between the C library makes system
+//! calls (since glibc 2.38 it blocks signals there), and so may fork handlers of the program; with a filter of system
+//! calls they are served in this thread, and allocate. So the thread that holds the lock for a fork need not take it.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SMALLEST: usize = 16;
@@ -20,21 +26,40 @@ struct Cells {
     end: usize,
 }
 
-// SAFETY: no thread uses free cells, whichever thread freed them.
-unsafe impl Send for Cells {}
-
 /// Allocates cells. Threads sleep while they wait for the lock, whose owner may run at the lowest priority.
-pub(crate) struct Private(Mutex<Cells>);
+pub(crate) struct Private {
+    lock: Mutex<()>,
+    /// The thread that holds the lock for a fork, as [`this_thread`] has it; 0 while none does.
+    forking: AtomicUsize,
+    cells: UnsafeCell<Cells>,
+}
+
+// SAFETY: `with` lets one thread at a time use the cells, and no thread uses free cells, whichever thread freed them.
+unsafe impl Sync for Private {}
 
 #[global_allocator]
 static PRIVATE: Private = Private::new();
 
 /// Holds the allocator's lock across a fork, so that the child's cells are consistent.
-pub(crate) struct ForkGuard(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, Cells>);
+pub(crate) struct ForkGuard(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, ()>);
+
+impl Drop for ForkGuard {
+    fn drop(&mut self) {
+        PRIVATE.forking.store(0, Ordering::Relaxed); // Relaxed: only this thread compares it with its own number
+    }
+}
 
 /// Locks the allocator for a fork.
 pub(crate) fn lock() -> ForkGuard {
-    ForkGuard(PRIVATE.cells())
+    let guard = PRIVATE.lock();
+    PRIVATE.forking.store(this_thread(), Ordering::Relaxed); // Relaxed: as above
+    ForkGuard(guard)
+}
+
+/// Returns a number of the calling thread that a forked child keeps. It is not 0.
+fn this_thread() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as usize }
 }
 
 fn class(layout: Layout) -> Option<usize> {
@@ -45,13 +70,24 @@ fn class(layout: Layout) -> Option<usize> {
 
 impl Private {
     const fn new() -> Private {
-        Private(Mutex::new(Cells { free: [null_mut(); CLASSES], next: 0, end: 0 }))
+        let cells = Cells { free: [null_mut(); CLASSES], next: 0, end: 0 };
+        Private { lock: Mutex::new(()), forking: AtomicUsize::new(0), cells: UnsafeCell::new(cells) }
     }
 
-    fn cells(&self) -> MutexGuard<'_, Cells> {
+    fn lock(&self) -> MutexGuard<'_, ()> {
         #[cfg(all(debug_assertions, not(test)))]
         crate::signals::check_that_handlers_are_blocked();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `with` with the cells, under the lock.
+    fn with<R>(&self, with: impl FnOnce(&mut Cells) -> R) -> R {
+        // Relaxed: the number of this thread can only have been stored by it.
+        let held = self.forking.load(Ordering::Relaxed) == this_thread();
+        let _lock = (!held).then(|| self.lock());
+        // SAFETY: this thread holds the lock. It is in no other call of `with`: `with` makes no system call of the C
+        // library, which a filter could interrupt, and handlers of other signals are blocked.
+        with(unsafe { &mut *self.cells.get() })
     }
 }
 
@@ -88,14 +124,14 @@ impl Cells {
 unsafe impl GlobalAlloc for Private {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match class(layout) {
-            Some(class) => self.cells().take(class),
+            Some(class) => self.with(|cells| cells.take(class)),
             None => largesse_pages::mapping_at(layout.size()).map_or(null_mut(), NonNull::as_ptr),
         }
     }
 
     unsafe fn dealloc(&self, cell: *mut u8, layout: Layout) {
         if let Some(class) = class(layout) {
-            self.cells().give(cell, class);
+            self.with(|cells| cells.give(cell, class));
         } else if let Some(start) = NonNull::new(cell) {
             // SAFETY: `alloc` made a mapping of its own for a layout without a class, and the caller does not use it
             // again.
@@ -107,6 +143,16 @@ unsafe impl GlobalAlloc for Private {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thread_that_forks_may_allocate() {
+        let held = lock();
+        drop(Box::new([7_u64; 5]));
+        let other = std::thread::Builder::new().spawn(|| drop(Box::new([7_u64; 5]))).unwrap();
+        assert!(!other.is_finished(), "another thread waits");
+        drop(held);
+        other.join().unwrap();
+    }
 
     #[test]
     fn cells_are_aligned_and_reused() {
