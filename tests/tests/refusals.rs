@@ -64,6 +64,19 @@ fn library_preloaded_twice_serves_blocks_once() {
     }
 }
 
+/// The first copy leaves all blocks to the second one, and says so.
+#[test]
+fn second_copy_of_the_library_serves_the_blocks() {
+    let Some((stage, program)) = stage() else { return };
+    let copy = stage.scratch().join("liblargesse.so");
+    std::fs::copy(stage.library(), &copy).expect("a copy");
+    let preload = format!("{}:{}", stage.library().display(), copy.display());
+    let ran = Run::new(&stage, &[&program]).variable("LD_PRELOAD", &preload).finish();
+    check(&ran, Exit::Code(42), "0 blocks\n");
+    let said = format!("{}{}", ran.hints, ran.stderr);
+    assert!(said.contains("liblargesse.so brings its own malloc"), "{ran:#?}");
+}
+
 #[test]
 fn home_that_cannot_be_written_changes_nothing() {
     let Some((stage, program)) = stage() else { return };

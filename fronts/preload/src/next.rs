@@ -155,7 +155,9 @@ fn find_one(slot: &AtomicPtr<c_void>, name: &CStr) {
     let mut found = symbol(name);
     let behind = if object::is_stub(found) { object::behind_stub(name) } else { None };
     found = behind.unwrap_or(found);
-    if found.is_null() || object::is_own(found) || object::is_stub(found) {
+    // A copy of this library that precedes this one calls this one: two copies must not call each other.
+    let own = object::is_own(found) || object::is_another_copy(found);
+    if found.is_null() || own || object::is_stub(found) {
         // SAFETY: the name is a C string.
         found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     }

@@ -130,13 +130,20 @@ pub(super) fn has_search_path(address: *const c_void) -> bool {
 
 /// Returns the name, without folders, of the file that an address was loaded from.
 pub(crate) fn file_of(address: *const c_void) -> Option<String> {
+    file_name(address).map(|file| String::from_utf8_lossy(file).into_owned())
+}
+
+/// Returns whether an address lies in another copy of this library, from another file. Does not allocate.
+pub(crate) fn is_another_copy(address: *const c_void) -> bool {
+    !is_own(address) && file_name(address).is_some_and(|file| file.starts_with(b"liblargesse.so"))
+}
+
+fn file_name(address: *const c_void) -> Option<&'static [u8]> {
     // SAFETY: all zero bytes are a valid `Dl_info`.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
     // SAFETY: any address may be asked about.
     let found = unsafe { libc::dladdr(address, &raw mut info) };
-    let path = text(info.dli_fname);
-    let file = path.rsplit(|&byte| byte == b'/').next()?;
-    (found != 0).then(|| String::from_utf8_lossy(file).into_owned())
+    if found == 0 { None } else { text(info.dli_fname).rsplit(|&byte| byte == b'/').next() }
 }
 
 /// Returns whether this library precedes the C library in the order of loading, so that its symbols take precedence.
