@@ -92,7 +92,8 @@ pub(crate) struct BlockInfo {
 
 // SAFETY: it is `repr(C)`, and its first field is its size.
 unsafe impl Structure for BlockInfo {
-    const FIRST: usize = size_of::<BlockInfo>();
+    // Bytes in interface 2.0, which had no `rest_kind` and `rest_bytes`.
+    const FIRST: usize = 48;
 }
 
 /// Returns the version of the interface, `major << 16 | minor`.

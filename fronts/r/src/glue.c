@@ -275,6 +275,9 @@ static SEXP blocks(void)
         block = (largesse_block_t *)R_alloc(room, sizeof *block);
         block[0].struct_size = sizeof *block;
         there = library.blocks(block, room);
+        if (there == (size_t)-1) {
+            error("the library refused the request for its blocks: install it and this package from one release");
+        }
     }
     if (there == 0) return R_NilValue;
 
