@@ -181,7 +181,7 @@ fn nothing_spills_below_nine_tenths() {
     assert!(ran.report["limit"]["bytes"].is_u64(), "{:#}", ran.report);
     assert_eq!(ran.hints, "");
     let large = ran.report["large_peak_bytes"].as_u64().unwrap_or(0);
-    assert!(large >= DATA_MIB * 9 / 10 << 20, "only {large} bytes were on large pages: {:#}", ran.report);
+    assert!(large >= (DATA_MIB * 9 / 10) << 20, "only {large} bytes were on large pages: {:#}", ran.report);
 }
 
 #[test]

@@ -350,8 +350,10 @@ mod tests {
         BlockRecord { address: 5 * MIB, size: 8 * MIB, kind: BlockKind::Hugetlb as u32, rest }
     }
 
-    /// Returns address, size and kind of the parts, the first two in MiB.
-    fn parts(block: BlockRecord) -> ((u64, u64, u32), Option<(u64, u64, u32)>) {
+    /// Address and size in MiB, and the kind.
+    type Part = (u64, u64, u32);
+
+    fn parts(block: BlockRecord) -> (Part, Option<Part>) {
         let numbers = |part: BlockRecord| (part.address / MIB, part.size / MIB, part.kind);
         (numbers(block.parts().0), block.parts().1.map(numbers))
     }
