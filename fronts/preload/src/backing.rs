@@ -43,13 +43,14 @@ impl HeapBacking {
     fn backing(&self) -> &dyn Backing {
         match self {
             HeapBacking::Near(near) => near,
-            HeapBacking::Limited(limited) => limited,
+            HeapBacking::Limited(limited) => limited.backing(),
             HeapBacking::Far(far) => far,
         }
     }
 }
 
-// SAFETY: every method calls that of the chosen backing.
+// SAFETY: every method calls that of the backing that has the pages. Memory with a limit is not offered to the kernel,
+// and keeps its contents.
 unsafe impl Backing for HeapBacking {
     fn start(&self) -> NonNull<u8> {
         self.backing().start()
@@ -67,8 +68,13 @@ unsafe impl Backing for HeapBacking {
         self.backing().prefer_large(first, spans, large)
     }
     unsafe fn offer(&self, first: usize, spans: usize) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.backing().offer(first, spans) }
+        match self {
+            // The kernel could take a page of a new block at any time, and far memory would not know. Free memory is
+            // returned before the limit is reached instead.
+            HeapBacking::Limited(_) => true,
+            // SAFETY: the caller's promise.
+            HeapBacking::Near(_) | HeapBacking::Far(_) => unsafe { self.backing().offer(first, spans) },
+        }
     }
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
         // SAFETY: the caller's promise.
@@ -85,7 +91,10 @@ unsafe impl Backing for HeapBacking {
         self.backing().any_resident(span)
     }
     fn refused(&self, what: Refusal) -> u64 {
-        self.backing().refused(what)
+        match self {
+            HeapBacking::Limited(limited) => limited.refused(what),
+            HeapBacking::Near(_) | HeapBacking::Far(_) => self.backing().refused(what),
+        }
     }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         self.backing().wanted(offset, len, wanted);

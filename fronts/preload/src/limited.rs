@@ -1,9 +1,8 @@
 //! Provides memory of this machine that becomes far memory in place, once, when a limit comes near.
 
 use crate::rlimit::soft_limit;
-use core::ptr::NonNull;
-use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
-use largesse_pages::{MapError, PageKind, Placement, Reserved, SPAN};
+use largesse_arena::{Backing, NearMemory, Refusal};
+use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use largesse_paging::Far;
 use std::sync::OnceLock;
 
@@ -42,52 +41,16 @@ impl LimitedMemory {
         let _ = self.far.set(far);
     }
 
-    fn backing(&self) -> &dyn Backing {
+    /// Returns the backing that has the pages now. When far memory takes over, spans have the contents that they had.
+    pub(crate) fn backing(&self) -> &dyn Backing {
         match self.far.get() {
             None => &self.near,
             Some(far) => far,
         }
     }
-}
 
-// SAFETY: every method calls that of the backing that has the pages, and the contents of spans are the same in both
-// when the second takes over. Near memory that is offered keeps its contents.
-unsafe impl Backing for LimitedMemory {
-    fn start(&self) -> NonNull<u8> {
-        self.near.start()
-    }
-    fn spans(&self) -> usize {
-        self.near.spans()
-    }
-    fn commit(&self, first: usize, spans: usize) -> Result<SpanKind, MapError> {
-        self.backing().commit(first, spans)
-    }
-    fn prefer_large(&self, first: usize, spans: usize, large: bool) -> Option<SpanKind> {
-        self.backing().prefer_large(first, spans, large)
-    }
-    /// Offers nothing to the kernel: it could take a page of a new block at any time, and far memory would not know.
-    /// Free memory is returned before the limit is reached instead.
-    unsafe fn offer(&self, _: usize, _: usize) -> bool {
-        true
-    }
-    unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
-        // SAFETY: the caller's promise.
-        unsafe { self.backing().purge(first, spans, kind) }
-    }
-    unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.backing().relocate(from, to, spans) }
-    }
-    fn populate(&self, first: usize, spans: usize) -> bool {
-        self.backing().populate(first, spans)
-    }
-    fn any_resident(&self, span: usize) -> bool {
-        self.backing().any_resident(span)
-    }
-    fn refused(&self, what: Refusal) -> u64 {
+    /// Returns how often near memory has refused something.
+    pub(crate) fn refused(&self, what: Refusal) -> u64 {
         self.near.refused(what)
-    }
-    fn wanted(&self, offset: usize, len: usize, wanted: bool) {
-        self.backing().wanted(offset, len, wanted);
     }
 }
