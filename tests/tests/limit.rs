@@ -1,5 +1,5 @@
-//! `largesse run --limit`: programs run at full speed while they fit, and end with the same output in a control group of
-//! half their peak, in which they are killed otherwise.
+//! `largesse run --limit`: programs run at full speed while they fit, and end with the same output in a control group
+//! of half their peak, in which they are killed otherwise.
 
 use largesse_tests::{
     Exit, Run, Stage, User, confined, could_not_confine, events_are_permitted, has_program, is_root,

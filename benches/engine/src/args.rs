@@ -18,7 +18,7 @@ pub(crate) const MARKED: &str = "marked";
 /// Greatest number of threads, which is EusLisp's.
 const MOST_THREADS: u32 = 64;
 
-/// The kernel's own way to keep memory elsewhere.
+/// A kind of Linux swap with which far memory is compared.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Peer {

@@ -12,10 +12,10 @@ use largesse_paging::{Amount, Far, FarBuilder, FarConfig, start_broker};
 use largesse_report::Region;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Free memory should not occupy the store.
+/// Far memory retains no free memory, which would occupy the store.
 const RETENTION: Retention = Retention { share: 0, floor: 0 };
 
-/// Before, a device could write to a page while it is evicted.
+/// Why an older kernel is refused: before 6.8 a device could write to a page while it is evicted.
 const NO_MOVE: &str = "it needs Linux 6.8 or later; --local works on this one";
 
 /// Holds the userfaultfd that was opened when the heap was made.

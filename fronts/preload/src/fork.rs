@@ -60,7 +60,8 @@ fn guards() -> &'static mut Option<ForkGuards> {
     unsafe { &mut *GUARDS.0.get() }
 }
 
-/// Number of times, 100 µs apart, that a forking thread checks whether others have left the heap or the dynamic linker.
+/// Number of times, 100 µs apart, that a forking thread checks whether others have left the heap or the dynamic
+/// linker.
 const MOST_CHECKS: u32 = 10_000;
 
 /// Waits until `done` returns true, at most [`MOST_CHECKS`] times: other threads may wait for a lock of this one.

@@ -16,10 +16,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Number of bytes (or half, where fewer are available) that stay free for stacks, small requests and other processes of the
-/// control group.
+/// Number of bytes (or half, where fewer are available) that stay free for stacks, small requests and other processes
+/// of the control group.
 const SPARE: u64 = 64 << 20;
-/// With `--limit`, a tenth of the limit stays free, and at least this many bytes.
+/// Least number of bytes that stay free with `--limit`; a tenth of the limit, where that is more.
 const LEAST_RESERVE: u64 = 16 << 20;
 
 /// Keeps files open that tell the bytes available, and those that are resident.

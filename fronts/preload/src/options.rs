@@ -219,8 +219,8 @@ impl Options {
     }
 }
 
-/// The settings of far memory, if it is used from the start; the limit, if far memory is used near it; and whether static
-/// arrays are far memory.
+/// The settings of far memory, if it is used from the start; the limit, if far memory is used near it; and whether
+/// static arrays are far memory.
 type FarSettings = (Option<FarConfig>, Option<LimitConfig>, bool);
 
 /// Reads the settings of far memory, which is used if `LARGESSE_LOCAL` or `LARGESSE_LIMIT` is set.

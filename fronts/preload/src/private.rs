@@ -6,9 +6,10 @@
 //! A thread of the program blocks its signals before it allocates here (`signals.rs`), because a handler may allocate,
 //! too. Builds with debug assertions check that.
 //!
-//! The forking thread holds the lock from the first to the last handler of `fork`. In between the C library makes system
-//! calls (since glibc 2.38 it blocks signals there), and so may fork handlers of the program; with a filter of system
-//! calls they are served in this thread, and allocate. So the thread that holds the lock for a fork need not take it.
+//! The forking thread holds the lock from the first to the last handler of `fork`. In between the C library makes
+//! system calls (since glibc 2.38 it blocks signals there), and so may fork handlers of the program; with a filter of
+//! system calls they are served in this thread, and allocate. So the thread that holds the lock for a fork need not
+//! take it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;

@@ -39,17 +39,18 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Whether the line that spilling has begun was printed, or need not be.
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
-/// No program touches more bytes of new memory in a second.
+/// Number of bytes of new memory that a program can touch in a second, at most.
 const BYTES_PER_SECOND: u64 = 8 << 30;
 /// The shortest and the longest pause between two looks at the process's own memory.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
-/// The limits are read again after this time in any case, because other processes use memory, too, and at least after
-/// this many times the time that a reading takes.
+/// Time after which the limits are read again in any case, because other processes use memory, too.
 const READ_AFTER: Duration = Duration::from_millis(250);
+/// The same, as a multiple of the time that a reading takes, where that is more.
 const REST: u32 = 50;
-/// The limits are read again when the process has grown by half of what is left, and at least by this many bytes.
+/// Smallest growth of the process in bytes after which the limits are read again; half of what is left, where that is
+/// more.
 const LEAST_GROWTH: u64 = 1 << 20;
-/// Far memory keeps at least this many bytes resident.
+/// Least bound of resident far memory, in bytes.
 const LEAST_LOCAL: u64 = 4 << 20;
 
 /// Begins to watch the limit of the settings, if there is one, for a new heap. The error is the reason why it could not

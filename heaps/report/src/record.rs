@@ -159,7 +159,8 @@ pub struct BlockRecord {
 const SPAN: u64 = 2 << 20;
 
 impl BlockRecord {
-    /// Returns the block, or its two parts if it is on two kinds of page. Numbers that no library writes leave it whole.
+    /// Returns the block, or its two parts if it is on two kinds of page. Numbers that no library writes leave it
+    /// whole.
     #[must_use]
     pub fn parts(self) -> (BlockRecord, Option<BlockRecord>) {
         let second = Rest::unpack(self.rest).and_then(|rest| {

@@ -134,8 +134,8 @@ impl Userfault {
         sys::userfault::register(self.fd.0, at, len).map_err(FaultError)
     }
 
-    /// Leaves the faults of a range to the kernel again, and lifts its write protection. Missing pages read as zero from
-    /// now on, and threads that wait for one continue.
+    /// Leaves the faults of a range to the kernel again, and lifts its write protection. Missing pages read as zero
+    /// from now on, and threads that wait for one continue.
     pub fn unregister(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::unregister(self.fd.0, at, len).map_err(FaultError)
     }

@@ -42,8 +42,8 @@ impl PagerState {
         state.in_flight() && !(state == PageState::Leaving && self.write_copies.contains(page))
     }
 
-    /// Makes a page `Filling` that is written back, and those of its transfer unit around it in the same write. `None` if
-    /// no copy of it is being written.
+    /// Makes a page `Filling` that is written back, and those of its transfer unit around it in the same write. `None`
+    /// if no copy of it is being written.
     pub(crate) fn begin_refill(&mut self, page: PageNumber) -> Option<Refill> {
         if self.pages[page].state != PageState::Leaving {
             return None;
@@ -94,8 +94,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Ends the write of some pages, and returns those that are still `Leaving`. The others were filled again, and can be
-    /// evicted from now on. No thread reads the copy any more.
+    /// Ends the write of some pages, and returns those that are still `Leaving`. The others were filled again, and can
+    /// be evicted from now on. No thread reads the copy any more.
     pub(crate) fn end_write(&self, pages: &Range<PageNumber>) -> (StateGuard<'_>, Vec<Range<PageNumber>>) {
         let mut inner = self.lock();
         while !inner.write_copies.remove(pages.start) {

@@ -1,4 +1,5 @@
-//! What a program waits for over two modelled stores, in modelled time: the same numbers on every machine.
+//! Measures how long a program waits for two modelled stores, in modelled time: the numbers are the same on every
+//! machine.
 //!
 //! `ci/constants.py --measure` runs this with each constant of the policies halved and doubled. The program has a clock
 //! of its own: transfers, faults and the program's work advance it, and the policies measure nothing else.

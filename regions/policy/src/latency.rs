@@ -1,5 +1,5 @@
 //! The distribution of the times of transfers: a log-linear histogram, as HdrHistogram has (Tene 2012), whose
-//! median and 99th percentile are always at hand.
+//! median and 99th percentile are known after each value.
 //!
 //! ```text
 //!   bucket        0 … 15 | 16 … 31  | 32 … 47     | 48 …            16 buckets for each doubling

@@ -129,7 +129,7 @@ fn make(store: &dyn PageStore, Job { transfer, memory }: &Job) -> Result<(), Sto
     match transfer.direction {
         // SAFETY: the memory belongs to this transfer until it was reaped, and the queue waits for that before it ends.
         Direction::Read => store.read(at, unsafe { core::slice::from_raw_parts_mut(*memory, len) }),
-        // SAFETY: as above; nobody writes to it.
+        // SAFETY: as above; no thread writes to it.
         Direction::Write => store.write(at, unsafe { core::slice::from_raw_parts(*memory, len) }),
     }
 }

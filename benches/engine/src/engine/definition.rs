@@ -67,7 +67,7 @@ pub(crate) struct FarSpec {
     pub(crate) marked: Vec<String>,
     /// MiB that the program touches at scale 1; without it the footprint is measured.
     pub(crate) far_mib: Option<u64>,
-    /// What others have published, to print below the table.
+    /// Published figures of other systems, printed below the table.
     pub(crate) published: Option<String>,
 }
 

@@ -44,8 +44,8 @@ impl Way {
     }
 }
 
-/// A column of the table: a share of the data in per cent, the bytes of `--local`, and the limit of the control group in
-/// bytes, if there is one.
+/// A column of the table: a share of the data in per cent, the bytes of `--local`, and the limit of the control group
+/// in bytes, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarColumn {
     pub(super) percent: u8,
@@ -53,7 +53,8 @@ pub(super) struct FarColumn {
     pub(super) limit: Option<u64>,
 }
 
-/// The memory of a program under Largesse: its data, which can be far, and the rest with Largesse's own, in bytes.
+/// The memory of a program under Largesse, in bytes: `data` can be far; `own` is the rest of the program's memory,
+/// together with that of Largesse.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Footprint {
     pub(super) data: u64,

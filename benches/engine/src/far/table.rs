@@ -18,7 +18,8 @@ struct Place<'a> {
     last: Option<&'a Run>,
 }
 
-/// Compares the times of right answers. The contestants are stock, stock again, and the cells row by row.
+/// Returns the tables and JSON objects of a bench. Contestants with a wrong answer are named, and their times are not
+/// compared. The contestants are stock, stock again, and the cells row by row.
 pub(super) fn outcome(
     plan: &FarPlan<'_>,
     data: u64,

@@ -46,7 +46,8 @@ impl Pauses {
         })
     }
 
-    /// Returns a line and a histogram; empty if there was no pause.
+    /// Returns a line that begins with `of` and has the number and quantiles of the pauses, and a histogram of their
+    /// lengths; an empty text if there was no pause.
     pub(super) fn text(&self, of: &str) -> String {
         let (Some(median), Some(most)) = (self.quantile(50), self.quantile(90)) else { return String::new() };
         let mut text = format!("{of}: {} pauses, half of them within {median:.2} ms", self.count());

@@ -71,7 +71,7 @@ impl Timer {
     }
 }
 
-/// A library of kernels in C with the types of `cblas.h`, which is never linked. It stays loaded.
+/// A library of kernels in C with the types of `cblas.h`. It is loaded at run time, and stays loaded.
 pub(super) struct Library {
     pub(super) name: &'static str,
     prefix: &'static str,

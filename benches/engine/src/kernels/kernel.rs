@@ -16,7 +16,7 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// Returns `x` as elements of the kernel's type, or as their parts.
+    /// Returns `x` as elements of the kernel's type, or as the real and imaginary parts of complex elements.
     pub(super) fn x<E>(&self) -> &'static [E] {
         // SAFETY: only `Data` makes vectors, with room for `n` elements, and it outlives every use.
         unsafe { std::slice::from_raw_parts(self.x.cast(), self.n) }
@@ -155,7 +155,8 @@ fn norm(x: &[f64]) -> f64 {
     Kernels::best().nrm2(x, &Alone)
 }
 
-/// Repeats `call`. The address passes through `black_box`, so that the compiler omits no call.
+/// Returns a function that repeats `call`. The address of `x` passes through `black_box`, so that the compiler omits no
+/// call.
 fn again(call: impl Fn(Vectors) -> [f64; 2] + 'static) -> Call {
     Box::new(move |vectors, times| {
         let mut last = [0.0; 2];

@@ -11,9 +11,9 @@ impl<B: Backing> LargeBlockHeap<B> {
         self.inner.with(|inner| inner.arena.exceeds_limit())
     }
 
-    /// Calls `take_over`, which makes the whole range far memory, with the runs of spans that may hold something, counted
-    /// from the start of the range. No other thread is inside the heap during that call. If it succeeds, the heap retains
-    /// as much free memory as `retention` says; otherwise nothing changes.
+    /// Calls `take_over`, which makes the whole range far memory, with the runs of spans that may hold something,
+    /// counted from the start of the range. No other thread is inside the heap during that call. If it succeeds, the
+    /// heap retains as much free memory as `retention` says; otherwise nothing changes.
     pub fn change_over<R, E>(
         &self,
         retention: Retention,

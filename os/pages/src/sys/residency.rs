@@ -57,8 +57,8 @@ const ZERO_PAGE: u64 = 1 << 5;
 const HUGE: u64 = 1 << 6;
 
 impl ScanRequest {
-    /// Returns a request for pages that are in all categories of `mask`, of which those in `inverted` are absent ones, and
-    /// in one of `any`, if there are any.
+    /// Returns a request for pages that are in all categories of `mask`, of which those in `inverted` are absent ones,
+    /// and in one of `any`, if there are any.
     fn new((start, end): (u64, u64), mask: u64, inverted: u64, any: u64) -> ScanRequest {
         ScanRequest {
             size: size_of::<ScanRequest>() as u64,

@@ -137,8 +137,8 @@ impl Linux {
         parts.iter().for_each(|part| _ = inherited(part.start, part.len(), true));
     }
 
-    /// Returns the parts of a range of addresses, in whole pages, whose pages have contents: in memory, or swapped out by
-    /// the kernel.
+    /// Returns the parts of a range of addresses, in whole pages, whose pages have contents: in memory, or swapped out
+    /// by the kernel.
     pub(crate) fn populated(&self, at: &Range<usize>) -> Result<Vec<Range<usize>>, FaultError> {
         self.broker
             .call(|| {
