@@ -24,7 +24,7 @@ json.dump(profile, open(sys.argv[2], "w"))
 END
 temporary=$(mktemp -d -p /var/tmp) # Podman's store must not lie on an overlay, as a checkout in a container does
 store=(--root "$temporary/store" --runroot "$temporary/run")
-trap 'umount -R "$temporary/store/overlay" 2> /dev/null; rm -rf "$temporary"' EXIT
+trap 'umount -R "$temporary/store/overlay" 2> /dev/null || true; rm -rf "$temporary"' EXIT
 podman "${store[@]}" import --quiet "$target/debian.tar" debian:12-slim > /dev/null
 # A control group is left to the machine: nested ones are not permitted everywhere.
 cat > "$target/docker" << END

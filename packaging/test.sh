@@ -15,7 +15,7 @@ formats=("$@")
 cd "$(dirname "$0")/.."
 trees=${TREES:-/var/tmp/largesse-trees} mirror=${MIRROR:-http://deb.debian.org/debian}
 work=$(mktemp -d -p /var/tmp largesse-dist.XXXXXX)
-trap 'cd /; umount -R "$work/root" 2> /dev/null; rm -rf "$work"' EXIT
+trap 'cd /; umount -R "$work/root" 2> /dev/null || true; rm -rf "$work"' EXIT
 failed=0
 
 # Makes the bare tree of a suite, once.
