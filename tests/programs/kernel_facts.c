@@ -79,13 +79,20 @@ static long protect(char *at, size_t len, int on) {
     struct uffdio_writeprotect part = { { (uintptr_t)at, len }, on ? UFFDIO_WRITEPROTECT_MODE_WP : 0 };
     return ioctl(fd, UFFDIO_WRITEPROTECT, &part);
 }
-/* Moves pages and repeats the call as the kernel asks. */
+/* Moves pages and repeats the call as the kernel asks. EBUSY says that a page is pinned. For a moment, that is also so
+   while the kernel works on it itself, for example to compact memory: the call is repeated for a second, and the page is
+   written first, as the pager does. */
 static long move(char *to, char *from, size_t len) {
+    int busy = 0;
     for (;;) {
         struct move all = { (uintptr_t)to, (uintptr_t)from, len, 0, 0 };
         if (ioctl(fd, MOVE, &all) == 0) return 0;
-        if (errno != EAGAIN) return -1;
+        if (errno != EAGAIN && (errno != EBUSY || ++busy > 1000)) return -1;
         if (all.moved > 0) to += all.moved, from += all.moved, len -= (size_t)all.moved;
+        if (errno == EBUSY) {
+            usleep(1000);
+            *(volatile char *)from = *(volatile char *)from;
+        }
     }
 }
 static long put(char *at, char *from) {
