@@ -86,8 +86,11 @@ fn speed(words: &Words, bytes: &str, direction: &str) -> String {
     quotient(bytes, busy, |speed| format!("{speed:.2} GB/s"))
 }
 
-/// Formats the share of the time of reads in which no thread waited for them.
+/// Formats the share of the time of reads in which no thread waited for them; a dash if reads are calls that block.
 fn hidden(words: &Words) -> String {
+    if word(words, "mechanism") == 0 {
+        return "–".to_owned();
+    }
     let [hidden, all] = ["hidden_ns", "read_ns"].map(|name| word(words, name));
     quotient(hidden, all, |share| format!("{:.0} %", share * 100.0))
 }
@@ -123,20 +126,18 @@ pub fn totals(words: &Words, paper: Paper) -> String {
         ("prefetched", count("prefetched")),
         ("of these in time", count("prefetch_hits")),
     ];
-    if word(words, "mechanism") > 0 {
-        pairs.extend([
-            ("store transfers by", mechanism(words).to_owned()),
-            ("read waits hidden", hidden(words)),
-            ("reads in flight", in_flight(words, "read")),
-            ("read speed", speed(words, "bytes_in", "read")),
-            ("half of reads within", latency(words, "read_median_ns")),
-            ("99 % within", latency(words, "read_p99_ns")),
-            ("writes in flight", in_flight(words, "write")),
-            ("write speed", speed(words, "bytes_out", "write")),
-            ("half of writes within", latency(words, "write_median_ns")),
-            ("99 % within", latency(words, "write_p99_ns")),
-        ]);
-    }
+    pairs.extend([
+        ("store transfers by", mechanism(words).to_owned()),
+        ("read waits hidden", hidden(words)),
+        ("reads in flight", in_flight(words, "read")),
+        ("read speed", speed(words, "bytes_in", "read")),
+        ("half of reads within", latency(words, "read_median_ns")),
+        ("99 % within", latency(words, "read_p99_ns")),
+        ("writes in flight", in_flight(words, "write")),
+        ("write speed", speed(words, "bytes_out", "write")),
+        ("half of writes within", latency(words, "write_median_ns")),
+        ("99 % within", latency(words, "write_p99_ns")),
+    ]);
     // Memory outside of far memory is only shown if it is large.
     if word(words, "uncovered_bytes") > 0 {
         pairs.push(("not covered by --local", bytes("uncovered_bytes")));

@@ -159,7 +159,7 @@ impl AsyncEvictor {
         let copy = copy.as_ptr();
         let at = (range.start * pager.kernel.page()) as u64;
         self.writes.start(Direction::Write, at, memory, Write { range: range.clone(), sums });
-        pager.counters.raise(Count::MostWrites, self.writes.len() as u64);
+        pager.note_in_flight(Direction::Write, self.writes.len());
         let mut inner = pager.lock();
         inner.add_copy(range.clone(), copy);
         pager.landed(inner, core::slice::from_ref(&range)); // threads that wait for these pages touch them again
@@ -192,11 +192,7 @@ impl AsyncEvictor {
         match result {
             Ok(()) => {
                 let ns = as_nanoseconds(service);
-                pager.counters.add(Count::Writes, 1);
-                pager.counters.add(Count::WriteNs, as_nanoseconds(latency));
-                pager.counters.set(Count::WriteMedianNs, self.writes.latencies().median());
-                pager.counters.set(Count::WriteP99Ns, self.writes.latencies().percentile_99());
-                pager.counters.add(Count::WriteBusyNs, ns);
+                pager.note_ended(Direction::Write, latency, service);
                 let contents: Vec<_> =
                     sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();
                 let (mut inner, gone) = pager.end_write(&range);

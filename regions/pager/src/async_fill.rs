@@ -212,7 +212,7 @@ impl AsyncFiller {
         let prefetch = waited_since.is_none();
         self.prefetching += if prefetch { incoming.plan.range.len() } else { 0 };
         self.reads.start(Direction::Read, at, memory, Read { incoming, prefetch, waited_since });
-        pager.counters.raise(Count::MostReads, self.reads.len() as u64);
+        pager.note_in_flight(Direction::Read, self.reads.len());
         Ok(())
     }
 
@@ -290,11 +290,7 @@ impl AsyncFiller {
         let Read { incoming, prefetch, waited_since } = read;
         result?;
         self.prefetching -= if prefetch { incoming.plan.range.len() } else { 0 };
-        pager.counters.add(Count::Reads, 1);
-        pager.counters.add(Count::ReadNs, as_nanoseconds(latency));
-        pager.counters.set(Count::ReadMedianNs, self.reads.latencies().median());
-        pager.counters.set(Count::ReadP99Ns, self.reads.latencies().percentile_99());
-        pager.counters.add(Count::ReadBusyNs, as_nanoseconds(service));
+        pager.note_ended(Direction::Read, latency, service);
         let waited = waited_since.map_or(Duration::ZERO, |since| ended.saturating_duration_since(since));
         pager.counters.add(Count::HiddenNs, as_nanoseconds(latency.saturating_sub(waited)));
         let (range, asked) = (incoming.plan.range.clone(), incoming.touch.page);

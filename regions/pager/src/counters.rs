@@ -63,7 +63,7 @@ pub enum Count {
     Mechanism,
     /// Error number of the kernel's refusal because of which transfers are not made in the fastest way; 0 if they are.
     Refusal,
-    /// Number of transfers from the store that ended, if they run while the threads that started them continue.
+    /// Number of transfers from the store that ended.
     Reads,
     /// Nanoseconds from the start to the end of each such transfer from the store, in sum.
     ReadNs,
@@ -73,11 +73,12 @@ pub enum Count {
     ReadP99Ns,
     /// Nanoseconds in which at least one transfer from the store was in flight.
     ReadBusyNs,
-    /// The part of `ReadNs` in which no thread waited for the transfer: prefetching hid it.
+    /// The part of `ReadNs` in which no thread waited for the transfer, of transfers that run while the threads that
+    /// started them continue: prefetching hid it.
     HiddenNs,
     /// Largest number of transfers from the store in flight at once.
     MostReads,
-    /// Number of transfers to the store that ended, if they run while the threads that started them continue.
+    /// Number of transfers to the store that ended.
     Writes,
     /// Nanoseconds from the start to the end of each such transfer to the store, in sum.
     WriteNs,

@@ -1,7 +1,7 @@
 //! The transfers that one thread has in flight, each with what is needed at its end.
 
 use core::ops::Range;
-use largesse_policy::{Latencies, ServiceTime};
+use largesse_policy::ServiceTime;
 use largesse_store::{Completion, Direction, StoreError, Transfer, TransferQueue};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,6 @@ pub(crate) struct InFlight<T> {
     /// The transfers by their identifiers, which are indices.
     started: Vec<Option<Started<T>>>,
     service: ServiceTime,
-    latencies: Latencies,
 }
 
 #[derive(Debug)]
@@ -42,13 +41,7 @@ impl<T> InFlight<T> {
     pub(crate) fn new(queue: Box<dyn TransferQueue>, bytes: usize) -> InFlight<T> {
         let depth = queue.depth();
         let started = (0..depth).map(|_| None).collect();
-        InFlight {
-            queue,
-            memory: QueueMemory::new(bytes, depth),
-            started,
-            service: ServiceTime::default(),
-            latencies: Latencies::default(),
-        }
+        InFlight { queue, memory: QueueMemory::new(bytes, depth), started, service: ServiceTime::default() }
     }
 
     /// Returns the queue.
@@ -59,11 +52,6 @@ impl<T> InFlight<T> {
     /// Returns the number of transfers in flight.
     pub(crate) fn len(&self) -> usize {
         self.queue.in_flight()
-    }
-
-    /// Returns the times of the transfers that have ended.
-    pub(crate) fn latencies(&self) -> &Latencies {
-        &self.latencies
     }
 
     /// Returns what belongs to each transfer in flight.
@@ -107,13 +95,11 @@ impl<T> InFlight<T> {
     /// Returns the transfers that have ended. If none has, waits for the next one, at most for `wait`.
     pub(crate) fn reap(&mut self, wait: Duration) -> Vec<EndedTransfer<T>> {
         let (started, service, mut all) = (&mut self.started, &mut self.service, Vec::new());
-        let latencies = &mut self.latencies;
         let mut noticed = None; // transfers that have ended by then end together
         self.queue.reap(wait, &mut |Completion { id, result }| {
             let Some(Started { of, memory, began }) = started[id].take() else { return };
             let ended = *noticed.get_or_insert_with(Instant::now);
             let (latency, service) = (ended.saturating_duration_since(began), service.ended(began, ended));
-            latencies.add(latency);
             all.push(EndedTransfer { of, memory, result, ended, latency, service });
         });
         all

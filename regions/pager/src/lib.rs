@@ -31,6 +31,7 @@
 //! | 5 | staging (`staging.rs`) | pages taken from the program | they are written back, or their frames filled |
 //! | 6 | state (`state.rs`) | the page table and the policies | a decision is made; never during a transfer |
 //! | 7 | outside (`kernel/linux.rs`) | addresses that are no longer far memory | they are looked up |
+//! | 8 | times (`transfer_times.rs`) | the distribution of the times of transfers | one has ended |
 //!
 //! Locks of the store and of its broker come after all of these: nothing here is called while they are held.
 //! # Invariants
@@ -80,6 +81,7 @@ mod segments;
 mod speculative;
 mod staging;
 mod state;
+mod transfer_times;
 mod transfers;
 mod victims;
 mod write_copies;

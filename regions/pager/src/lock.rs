@@ -26,6 +26,8 @@ pub(crate) const STAGING: u8 = 5;
 pub(crate) const STATE: u8 = 6;
 /// Addresses that are no longer far memory (`kernel/linux.rs`).
 pub(crate) const OUTSIDE: u8 = 7;
+/// The distribution of the times of transfers (`transfer_times.rs`).
+pub(crate) const TIMES: u8 = 8;
 
 /// A mutex of rank `RANK`. Poisoning is ignored: a panic of one thread must not stop the others from serving faults.
 #[derive(Debug, Default)]
@@ -138,10 +140,10 @@ struct Held<const RANK: u8>;
 
 #[cfg(debug_assertions)]
 mod held {
-    use super::{Held, OUTSIDE};
+    use super::{Held, TIMES};
     use core::cell::Cell;
 
-    const RANKS: usize = OUTSIDE as usize + 1;
+    const RANKS: usize = TIMES as usize + 1;
 
     thread_local! {
         /// The number of locks of each rank that this thread holds.

@@ -15,7 +15,7 @@ use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::streams::Access;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
-use largesse_store::PageStore;
+use largesse_store::{Direction, PageStore};
 use std::time::Instant;
 
 /// Nanoseconds to wake a thread on the same CPU: by the return from a signal, or by one switch of threads.
@@ -200,7 +200,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Reads pages from the store.
     fn fetch(&self, range: &Range<PageNumber>, plan: &[PagePlan], room: &mut [u8]) -> Result<(), PagerError> {
-        self.store.read((range.start * self.kernel.page()) as u64, room)?;
+        let at = (range.start * self.kernel.page()) as u64;
+        self.timed(Direction::Read, || self.store.read(at, room))?;
         self.check(range, plan, room)
     }
 }

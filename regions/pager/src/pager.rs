@@ -18,6 +18,7 @@ use crate::lock::{RankedMutex, STATE};
 use crate::page_table::PageTable;
 use crate::pins::Pins;
 use crate::state::{PagerState, StateGuard};
+use crate::transfer_times::TransferTimes;
 use crate::write_copies::WriteCopies;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ffi::c_int;
@@ -53,6 +54,8 @@ pub struct Pager<K, S> {
     /// Counts of all segments, since the start.
     pub counters: Counters,
     pub(crate) stall_time: StallTime,
+    pub(crate) read_times: TransferTimes,
+    pub(crate) write_times: TransferTimes,
     /// The part of `counters` that happened in each segment.
     pub(crate) segments: Table<SegmentWords>,
 }
@@ -108,6 +111,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             bounds,
             counters,
             stall_time: StallTime::new(Instant::now()),
+            read_times: TransferTimes::default(),
+            write_times: TransferTimes::default(),
             segments,
         };
         pager.tell(&pager.lock());

@@ -10,6 +10,7 @@ use largesse_pager::{Buffer, Count, Pager, PagerError, Segments, Touch};
 use largesse_policy::Policies;
 use largesse_policy::transfer::TransferSize;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Longest time in which an event of the pager is awaited.
@@ -31,6 +32,24 @@ fn words_survive_a_slow_store() {
     let store = Arc::new(TestStore::new(SimulatedFault::Slow));
     let pager = pager(512, 128, 4, &store);
     run(&pager, || random_words(&pager, 512, 1000, 9)).unwrap();
+}
+
+#[test]
+fn blocking_transfers_are_timed() {
+    let store = Arc::new(TestStore::new(SimulatedFault::Slow));
+    let pager = pager(512, 128, 4, &store);
+    let began = Instant::now();
+    run(&pager, || random_words(&pager, 512, 1000, 9)).unwrap();
+    let took = u64::try_from(began.elapsed().as_nanos()).unwrap();
+    let count = |count| pager.counters.get(count);
+    let transfers = store.transfers.load(Ordering::Relaxed);
+    assert_eq!(count(Count::Reads), u64::from(transfers));
+    // A slow store sleeps for 0 to 96 µs.
+    let (median, late) = (count(Count::ReadMedianNs), count(Count::ReadP99Ns));
+    assert!((20_000..=late).contains(&median), "median {median}, 99 %: {late}");
+    let (sum, busy) = (count(Count::ReadNs), count(Count::ReadBusyNs));
+    assert!(busy <= sum.min(took), "busy for {busy} of {sum} ns of reads, in {took}");
+    assert!(count(Count::MostReads) >= 1 && count(Count::MostWrites) >= 1);
 }
 
 #[test]
@@ -193,8 +212,7 @@ fn reused_frames_cost_one_fault() {
 
 #[test]
 fn segments_add_up_to_all() {
-    const SHARED: [Count; 5] =
-        [Count::LocalBytes, Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes, Count::Segments];
+    const SHARED: [Count; 4] = [Count::LocalBytes, Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let mut bounds = Segments::new();
     bounds.add(0, 600, 1);
@@ -214,7 +232,8 @@ fn segments_add_up_to_all() {
     let words = &pager.segments()[..usize::try_from(pager.counters.get(Count::Segments)).unwrap()];
     assert_eq!(words.len(), 2);
     let each = words.iter().map(|segment| segment.counts.all()).collect::<Vec<_>>();
-    for (place, name) in Count::NAMES.iter().enumerate() {
+    // Transfers are counted and timed for all segments together.
+    for (place, name) in Count::NAMES.iter().enumerate().take(Count::Mechanism as usize) {
         if SHARED.iter().all(|&count| count as usize != place) {
             assert_eq!(each[0][place] + each[1][place], all[place], "{name}");
         }
