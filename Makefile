@@ -68,7 +68,6 @@ check-deep: cargo
 	ci/lisp.sh
 	ci/fuzz.sh
 	ci/foreign.sh
-	LARGESSE_DEEP=1 cargo test -p largesse-tests --test far_flood
 	@$(MAKE) --no-print-directory dist test-dist
 	ci/containers.sh
 

@@ -2,32 +2,37 @@
 //! it loads two processors for 30 s.
 
 use largesse_tests::{
-    Owner, Run, Stage, User, agent_for, agents, deep, end, first_thread_ms, is_root, skipped,
+    Owner, Ran, Run, Stage, User, agent_for, agents, end, first_thread_ms, is_root, skipped,
 };
 use std::path::Path;
 
-/// Returns two times in ms while `disturbers` run: that of ten forks of a program with an agent, and the CPU time of
-/// the agent's first thread.
-fn forks_during(stage: &Stage, program: &Path, name: &str, agent: u32, disturbers: &[&Run<'_>]) -> [u64; 2] {
+/// Times in ms while disturbers run.
+struct Times {
+    /// Ten forks of a program with an agent.
+    far: u64,
+    /// The same of a program without far memory: what the disturbers cost without an agent.
+    plain: u64,
+    /// CPU time of the agent's first thread meanwhile.
+    agent: u64,
+}
+
+fn forks_during(stage: &Stage, program: &Path, name: &str, agent: u32, disturbers: &[&Run<'_>]) -> Times {
     let mut running: Vec<_> = disturbers.iter().map(|it| it.start()).collect();
     let before = first_thread_ms(agent);
     let far = format!("--far=agent:{name}");
     let run = Run::new(stage, &[program]).arg("timed").arg("32").arg("10");
-    let ran = run.under(&["--local=8M", &far]).finish().succeeded();
+    let took = |ran: Ran| ran.succeeded().stdout.trim().parse::<u64>().expect("microseconds") / 1000;
+    let far = took(run.clone().under(&["--local=8M", &far]).finish());
     let spent = first_thread_ms(agent) - before;
+    let plain = took(run.finish());
     running.iter_mut().for_each(end);
-    [ran.stdout.trim().parse::<u64>().expect("microseconds") / 1000, spent]
+    Times { far, plain, agent: spent }
 }
 
 /// Checks that four processes that connect as fast as they can slow an agent no more than four busy loops do.
-// This test has been seen to fail when programs and the agent use only the fallback socket, without pauses. Since
-// 26 November it also fails about every second time without a change: some forks take seconds. The cause is open.
+// This test has been seen to fail when programs and the agent use only the fallback socket, without pauses.
 #[test]
 fn flood_costs_no_more_than_busy_loops() {
-    if !deep() {
-        skipped("it fails about every second time; LARGESSE_DEEP=1 runs it");
-        return;
-    }
     if !is_root() {
         skipped("only root can become another user");
         return;
@@ -45,15 +50,20 @@ fn flood_costs_no_more_than_busy_loops() {
         floods.push(forks_during(&stage, &program, &name, agent, &[&flood, &queue, &flood, &queue]));
         loops.push(forks_during(&stage, &program, &name, agent, &[&busy; 4]));
     }
-    let sorted = |all: &[[u64; 2]], which: usize| {
-        let mut all: Vec<_> = all.iter().map(|it| it[which]).collect();
+    let sorted = |all: &[Times], time: fn(&Times) -> u64| {
+        let mut all: Vec<_> = all.iter().map(time).collect();
         all.sort_unstable();
         all
     };
-    let (flood, busy) = (sorted(&floods, 0), sorted(&loops, 0));
-    let bound = busy[2] * 6 / 5 + busy[4] - busy[0];
-    assert!(flood[2] <= bound, "ten forks took {flood:?} ms, and {busy:?} ms with busy loops");
+    let times = |time| (sorted(&floods, time), sorted(&loops, time));
+    // On some days the kernel takes seconds to end a process while sockets are made and closed at this rate.
+    let (flood, busy) = times(|it| it.plain);
+    let kernel = flood[2].saturating_sub(busy[2]) + flood[4] - flood[0];
+    let plain = format!("without an agent {flood:?} and {busy:?}");
+    let (flood, busy) = times(|it| it.far);
+    let bound = busy[2] * 6 / 5 + busy[4] - busy[0] + kernel;
+    assert!(flood[2] <= bound, "ten forks took {flood:?} ms, and {busy:?} ms with busy loops; {plain}");
     // On a machine with other work the time of the forks says little.
-    let (flood, busy) = (sorted(&floods, 1), sorted(&loops, 1));
+    let (flood, busy) = times(|it| it.agent);
     assert!(flood[2] <= busy[2] + 100, "the agent ran for {flood:?} ms, and {busy:?} ms with busy loops");
 }
