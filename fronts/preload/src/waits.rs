@@ -8,14 +8,14 @@ use largesse_pages::base_page;
 use largesse_policy::replacement::Refaults;
 use std::time::Instant;
 
-/// Waiting time is measured in periods of this length.
+/// Length of the periods in which waiting time is measured.
 const PERIOD: Duration = Duration::from_secs(60);
-/// A period with at least this waiting time is reported. Threads that wait at the same time count once.
+/// Waiting time from which on a period is reported. Threads that wait at the same time count once.
 const REPORTED_WAIT: Duration = Duration::from_secs(45);
-/// More local memory is advised if at least one in this number of evicted pages is refaulted.
+/// More local memory is advised if at least one in this number of evicted pages was refaulted.
 const EVICTIONS_PER_REFAULT: u64 = 4;
 
-/// Holds totals since the start, or of one period.
+/// Totals since the start of the process, or of one period.
 #[derive(Clone, Copy, Debug, Default)]
 struct WaitTotals {
     /// Time since the start, or length of the period.
@@ -73,8 +73,8 @@ impl WaitMonitor {
         !self.is_reported && at - self.period.at >= PERIOD
     }
 
-    /// Ends the period, where the totals since the start are `now`. Returns the totals of the period if it is the first
-    /// one to be reported.
+    /// Ends the present period if it is over; `now` has the totals since the start. Returns the totals of the period if
+    /// it is the first one to be reported.
     fn step(&mut self, now: WaitTotals) -> Option<WaitTotals> {
         if !self.is_due(now.at) {
             return None;
@@ -85,7 +85,7 @@ impl WaitMonitor {
     }
 }
 
-/// Words the line; `limited` says that far memory is bounded by `--limit` instead of `--local`.
+/// Returns the line about a period; `limited` says that far memory is bounded by `--limit` instead of `--local`.
 fn message(period: &WaitTotals, words: &Counters, limited: bool) -> String {
     let local = words.get(Count::LocalBytes);
     let waited = format!(

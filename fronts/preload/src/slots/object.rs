@@ -336,7 +336,7 @@ impl Object<'_> {
     }
 }
 
-/// Returns the bytes of a C string that the dynamic linker owns; none for a null pointer.
+/// Returns the bytes of a C string that the dynamic linker owns; an empty slice for a null pointer.
 pub(super) fn text(string: *const c_char) -> &'static [u8] {
     if string.is_null() {
         return b"";
