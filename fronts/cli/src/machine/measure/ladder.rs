@@ -34,7 +34,8 @@ pub(crate) struct LadderStep {
     pub(crate) gather: Option<Figure>,
 }
 
-/// Measures all sizes on each kind of page; `free` returns the free pages of a pool, given the bytes of a page.
+/// Measures all sizes on each kind of page. `free` returns the number of free pages of a hugetlb pool, given the bytes
+/// of a page.
 pub(crate) fn climb(
     counter: &Counter,
     free: &dyn Fn(u64) -> u64,
