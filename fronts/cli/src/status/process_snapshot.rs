@@ -61,7 +61,7 @@ pub(super) struct LimitSnapshot {
     pub(super) spilling_seconds: Option<u64>,
 }
 
-/// The counters of far memory (`largesse_pager::Count`), in all and by region.
+/// The counters of far memory (`largesse_pager::Count`), in total and by segment.
 #[derive(Debug, Serialize)]
 pub(super) struct FarSnapshot {
     #[serde(flatten)]
@@ -85,7 +85,7 @@ pub(super) struct Agent {
 /// A segment of far memory.
 #[derive(Debug, Serialize)]
 pub(super) struct FarRegion {
-    /// The kind of region: `heap`, `static` or `mapping`.
+    /// The kind of segment: `heap`, `static` or `mapping`.
     pub(super) region: &'static str,
     pub(super) address: String,
     pub(super) size: u64,

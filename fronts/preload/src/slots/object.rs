@@ -39,7 +39,7 @@ pub(super) struct FunctionSlot {
     pub(super) name: &'static [u8],
 }
 
-/// A segment of an object that is mapped writable.
+/// An ELF segment of an object that is mapped writable.
 pub(crate) struct Writable {
     /// Address range of the whole segment.
     pub(crate) memory: Range<usize>,

@@ -63,7 +63,7 @@ impl StreamKernel {
         }
     }
 
-    /// Makes one pass. Every word is [`BYTES`] before and after it.
+    /// Makes one pass over `words`, each of which is [`BYTES`] before and after it.
     fn pass(self, words: &mut [u64]) {
         let [step, length] = lengths(words.len(), self.arrays());
         match self {
@@ -123,7 +123,7 @@ pub(crate) struct BandwidthRow {
 pub(crate) struct Bandwidth {
     /// Bytes of memory in each measurement.
     pub(crate) bytes: u64,
-    /// GB/s of one thread in its caches, in order of the kernels: the upper bound for a thread in memory.
+    /// Bandwidth in GB/s of one thread in its caches, in order of the kernels: the upper bound for a thread in memory.
     pub(crate) inside: Vec<Option<Figure>>,
     pub(crate) kernels: [StreamKernel; 4],
     pub(crate) rows: Vec<BandwidthRow>,
@@ -234,7 +234,7 @@ fn threads(row: &BandwidthRow) -> f64 {
     row.cpus.len() as f64
 }
 
-/// Measures GB/s of one thread on each of `cpus`, on equal parts of `words`.
+/// Measures the bandwidth in GB/s of one thread on each of `cpus`, on equal parts of `words`.
 fn rates(
     counter: &Counter,
     cpus: &[u32],
@@ -255,7 +255,7 @@ fn part(words: usize, threads: usize) -> usize {
     (words / threads) & !(APART / size_of::<u64>() - 1)
 }
 
-/// Measures GB/s of one thread on memory that its caches hold.
+/// Measures the bandwidth in GB/s of one thread on memory that its caches hold.
 fn inside(counter: &Counter, cpu: u32, kernel: StreamKernel) -> Option<Figure> {
     const PASSES: usize = 200;
     let mut memory = TestMemory::new(INSIDE, Rung::Small, None).ok()?;
