@@ -136,8 +136,8 @@ fn c_library_count() -> Option<u32> {
     counter.map(|counter| counter.load(Ordering::Relaxed)) // Relaxed: nothing else is read
 }
 
-/// Runs as the destructor of [`KEY`] in the first thread after `pthread_exit`. It sets the key again until the last
-/// round, when the program's own destructors have been called.
+/// Runs as the destructor of [`KEY`] in the first thread after `pthread_exit`. The C library calls destructors in
+/// rounds: this one sets the key again until the last round, when the program's own destructors have been called.
 unsafe extern "C" fn first_thread_exits(round: *mut c_void) {
     if round.addr() < ROUNDS {
         return set_round(round.addr() + 1);

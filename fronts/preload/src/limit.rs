@@ -30,7 +30,7 @@ pub(crate) struct Limit {
     bound: Option<Bound>,
 }
 
-/// The bound of `--limit`.
+/// The bound that `--limit` sets, and the file by which it is watched.
 #[derive(Debug)]
 struct Bound {
     /// The file from which the resident bytes of the process are read.

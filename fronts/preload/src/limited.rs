@@ -20,7 +20,7 @@ impl LimitedMemory {
         LimitedMemory { range, near, far: OnceLock::new() }
     }
 
-    /// Returns the range, for the far memory that will own its pages.
+    /// Returns another handle of the address range, for the far memory that will own its pages.
     pub(crate) fn range(&self) -> Reserved {
         self.range.shared()
     }

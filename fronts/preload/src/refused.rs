@@ -35,7 +35,8 @@ const FORETOLD_READ: u32 = 1 << 31;
 /// Holds the number of refusals of the kinds in [`BY_BLOCK`] at the last call of [`report_new`].
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
-/// Reports causes that were not granted, if any block was refused since the last call.
+/// Prints the advice for options that were not granted, if the kernel has refused a block something since the last
+/// call.
 pub(crate) fn report_new(heap: &LargeHeap) {
     let Some(backing) = heap::backing() else { return };
     let now = BY_BLOCK.into_iter().map(|what| backing.refused(what)).sum();
@@ -45,7 +46,7 @@ pub(crate) fn report_new(heap: &LargeHeap) {
     }
 }
 
-/// Reports each cause that was not granted, once in a process.
+/// Prints the advice for each option that was not granted, once for each cause in a process.
 #[cold]
 pub(crate) fn report(heap: &LargeHeap) {
     if !is_launched() {

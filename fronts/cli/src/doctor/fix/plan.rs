@@ -76,7 +76,7 @@ struct Draft<'a> {
     files: Vec<(&'static str, OwnFile)>,
     after: Vec<ChangeStep>,
     notes: Vec<String>,
-    /// Whether a step needs our group.
+    /// Whether a step needs the group `largesse`.
     group: bool,
 }
 

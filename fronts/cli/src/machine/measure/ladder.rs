@@ -24,13 +24,13 @@ pub(crate) struct Ladder {
     pub(crate) steps: Vec<LadderStep>,
 }
 
-/// The nanoseconds of an access for one size of memory.
+/// The measurements for one size of memory.
 #[derive(Debug, Serialize)]
 pub(crate) struct LadderStep {
     pub(crate) bytes: u64,
-    /// Latency of dependent accesses.
+    /// Nanoseconds of an access whose address depends on the access before.
     pub(crate) chase: Option<Figure>,
-    /// Time of an independent access.
+    /// Nanoseconds of an access that depends on no other.
     pub(crate) gather: Option<Figure>,
 }
 
