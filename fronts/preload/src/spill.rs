@@ -142,7 +142,8 @@ impl<'a> LimitWatch<'a> {
         LimitWatch { limit, left: Left::default(), near: 0, read_at: None, read_after: READ_AFTER, local: 0 }
     }
 
-    /// Sleeps while `word` holds `value`, at most for the time `most`, and keeps the process below the limit meanwhile.
+    /// Keeps the process below the limit and sleeps in between, while `word` holds `value`, at most for the time
+    /// `most`.
     pub(crate) fn sleep(&mut self, heap: &'static LargeHeap, word: &AtomicU32, value: u32, most: Duration) {
         let began = Instant::now();
         while word.load(Ordering::Relaxed) == value

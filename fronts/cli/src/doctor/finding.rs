@@ -10,7 +10,7 @@ pub(crate) enum Status {
     Ok,
     Info,
     Advice,
-    /// What was found keeps programs from getting large pages.
+    /// Programs do not get large pages because of this.
     Problem,
 }
 

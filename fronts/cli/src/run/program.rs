@@ -25,7 +25,7 @@ pub(super) struct Executable {
     pub(super) path: PathBuf,
 }
 
-/// What is known of the files from the named program to the executed one: scripts, their interpreters, and the
+/// Findings about the files from the named program to the executed one: scripts, their interpreters, and the
 /// executable.
 #[derive(Debug, Default)]
 pub(super) struct Inspection {

@@ -14,7 +14,7 @@ const MOST_BLOCKS: usize = 1 << 17;
 const MOST_READ: u64 = 256 << 20;
 /// Number of slots for blocks that are read at a time, so that a wrong count fails early.
 const CHUNK: usize = 4096;
-/// Largest number of attempts to read a heap that does not change meanwhile; the last attempt counts in any case.
+/// Largest number of attempts to read a heap without a change during the reading; the last attempt counts in any case.
 const TRIES: u32 = 50;
 /// End of user space with five levels of page tables.
 const ADDRESS_END: u64 = 1 << 56;

@@ -7,7 +7,7 @@ use core::ffi::c_int;
 use core::ops::Range;
 use largesse_report::Cause;
 
-/// What happens to an advice of `madvise` about far memory.
+/// The treatment of an advice of `madvise` about far memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {
     /// The contents of the pages are discarded.
