@@ -1,11 +1,11 @@
 //! Sets the library's linker flags. `nodelete` keeps it loaded, because patched slots point into it until the process
 //! ends. `-Bsymbolic-functions` binds its references to the names it exports to its own definitions, also where the C
-//! library comes first in the search order because the library was loaded late. The number in its name is that of the
-//! header.
+//! library comes first in the search order because the library was loaded late. The name of the library (`soname`) ends
+//! with `LARGESSE_ABI` of the header.
 //!
-//! `LARGESSE_BSYMBOLIC` is for linkers that know `-Bsymbolic` alone. That also marks the library: the dynamic linker then
-//! finds its `malloc` before any other when it asks for the process's (`symbol.rs`), so that another allocator is not
-//! noticed. `packaging/build.sh` removes the mark.
+//! `LARGESSE_BSYMBOLIC` is for linkers that know `-Bsymbolic` alone. That option also marks the library: when the
+//! library looks up the `malloc` of the process (`symbol.rs`), the dynamic linker then finds the library's own before
+//! any other, so that another allocator is not noticed. `packaging/build.sh` removes the mark.
 #![expect(clippy::disallowed_macros, reason = "this is how a build script speaks to cargo")]
 #![expect(clippy::disallowed_methods, reason = "this is how a build script is told something")]
 

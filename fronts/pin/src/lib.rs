@@ -54,8 +54,8 @@ pub unsafe extern "C" fn pthread_create(
     answer
 }
 
-/// Returns the processors of the thread that will run `start`: the next one, or all for a thread of Largesse; none
-/// without a list.
+/// Returns the processors for the thread that will run `start`: the next one of the list, or all for a thread of
+/// Largesse. Returns none if there is no list.
 fn processors_for(start: Start) -> Vec<u32> {
     let cpus = CPUS.get_or_init(list);
     if cpus.is_empty() || belongs_to_largesse(start) {
@@ -72,7 +72,7 @@ fn list() -> Vec<u32> {
     text.split(',').filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Returns whether `start` is in `liblargesse.so`, whose threads do not count as the program's.
+/// Returns whether the function `start` is in `liblargesse.so`, whose threads do not count as the program's.
 fn belongs_to_largesse(start: Start) -> bool {
     // SAFETY: all zero bytes are a valid `Dl_info`.
     let mut about: libc::Dl_info = unsafe { core::mem::zeroed() };
@@ -86,7 +86,7 @@ fn belongs_to_largesse(start: Start) -> bool {
     path.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"liblargesse.so"))
 }
 
-/// Keeps the calling thread on other processors until it is dropped.
+/// A guard that keeps the calling thread on other processors until it is dropped.
 struct Moved {
     before: Mask,
 }

@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 
 /// Returns a message that names the allocator which serves `malloc` in this process; `None` if that is the C library.
 ///
-/// The answer never changes: a library that is loaded later follows the C library in the search order.
+/// The answer never changes: the `malloc` of a library that is loaded later has no effect, because that library follows
+/// the C library in the search order.
 pub(crate) fn other() -> Option<&'static CStr> {
     static OTHER: OnceLock<Option<CString>> = OnceLock::new();
     let other = OTHER.get_or_init(|| {

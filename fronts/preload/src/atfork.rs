@@ -1,8 +1,8 @@
 //! Registers the library's fork handlers before those of all other libraries.
 //!
 //! The C library calls handlers in an order that follows their registration. The library's own must be the last before
-//! the fork and the first after it (`far_fork.rs`). So it exports the function by which all others register theirs, and
-//! registers its own first.
+//! the fork and the first after it (`far_fork.rs`). So the library exports `__register_atfork`, by which all other
+//! libraries register theirs, and registers its own first.
 
 use crate::fork::{before, in_child, in_parent};
 use core::ffi::{c_int, c_void};
@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 type Handler = Option<unsafe extern "C" fn()>;
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
 
-/// Registers the fork handlers, once in a process and before all other libraries.
+/// Registers the library's fork handlers, once in a process and before those of all other libraries.
 pub(crate) fn watch() {
     static WATCHING: AtomicBool = AtomicBool::new(false);
     if !WATCHING.swap(true, Ordering::Relaxed) {
@@ -40,7 +40,7 @@ unsafe extern "C" fn __register_atfork(
 /// Registers fork handlers with the C library.
 ///
 /// # Safety
-/// The handlers must live as long as `object`, or as the process if it is null.
+/// The handlers must live as long as the loaded object whose handle is `object`, or as the process if it is null.
 unsafe fn register(before: Handler, in_parent: Handler, in_child: Handler, object: *mut c_void) -> c_int {
     // SAFETY: the name is a C string.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"__register_atfork".as_ptr()) };

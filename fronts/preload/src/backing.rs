@@ -6,7 +6,7 @@ use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
 use largesse_pages::MapError;
 pub(crate) use largesse_paging::Far;
 
-/// Backs the process's heap, chosen once.
+/// The source of the memory of the process's heap, chosen when the heap is made.
 #[derive(Debug)]
 pub(crate) enum HeapBacking {
     /// The heap uses memory of this machine.

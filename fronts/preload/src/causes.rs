@@ -5,7 +5,7 @@ use crate::heap::{LargeHeap, heap};
 use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_report::{CAUSES, Cause};
 
-/// Counts causes that occurred without a heap, or where its lock could not be taken.
+/// Number of times that each cause occurred while there was no heap or its lock could not be taken.
 static EARLY_CAUSES: [AtomicU64; CAUSES] = [const { AtomicU64::new(0) }; CAUSES];
 
 /// Counts a request that was granted less than it asked for.

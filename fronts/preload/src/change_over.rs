@@ -1,6 +1,7 @@
 //! Makes the heap far memory in place, while the program runs.
 //!
-//! The userfaultfd is opened and the store is tried before the program starts, so that whatever refuses is told then.
+//! The userfaultfd is opened and the store is tried before the program starts, so that a refusal is reported at that
+//! time.
 
 use crate::heap::LargeHeap;
 use crate::limited::LimitedMemory;
@@ -15,17 +16,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Far memory retains no free memory, which would occupy the store.
 const RETENTION: Retention = Retention { share: 0, floor: 0 };
 
-/// Why an older kernel is refused: before 6.8 a device could write to a page while it is evicted.
+/// Message for kernels before Linux 6.8, on which a device could write to a page while it is evicted.
 const NO_MOVE: &str = "it needs Linux 6.8 or later; --local works on this one";
 
-/// Holds the userfaultfd that was opened when the heap was made.
+/// The userfaultfd for the change-over, which is opened when the heap is made; `None` once it is used.
 static PREPARED: Mutex<Option<FarBuilder>> = Mutex::new(None);
 
 fn prepared() -> MutexGuard<'static, Option<FarBuilder>> {
     PREPARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens what a change-over will need. The error is the reason why it would be refused.
+/// Opens the userfaultfd for a later change-over, and tries the store. The error is the reason why the change-over
+/// would be refused.
 pub(crate) fn prepare(config: &FarConfig) -> Result<(), String> {
     *prepared() = Some(open(config)?);
     Ok(())
@@ -43,13 +45,14 @@ fn open(config: &FarConfig) -> Result<FarBuilder, String> {
     Ok(builder)
 }
 
-/// Forgets, in a forked child, what the parent has opened: its thread and descriptors are not there.
+/// Forgets, in a forked child, the userfaultfd that the parent has opened: its thread and descriptors do not exist in
+/// the child.
 pub(crate) fn forget() {
     core::mem::forget(prepared().take());
 }
 
-/// Makes the heap on `memory` far memory, of which at most `local` bytes are resident once its threads have evicted the
-/// rest. If it is refused, nothing changes; the error says why.
+/// Makes the heap on `memory` far memory, of which at most `local` bytes are resident once the pager's threads have
+/// evicted the rest. If the change-over is refused, nothing changes; the error says why.
 pub(crate) fn change_over(
     heap: &LargeHeap,
     memory: &LimitedMemory,
@@ -65,8 +68,8 @@ pub(crate) fn change_over(
     heap.change_over(RETENTION, far)
 }
 
-/// Makes far memory of the range, which takes over `spans`, and starts its threads. Until then a thread that touches a
-/// missing page waits.
+/// Makes far memory of the range of `memory`, in which the address ranges `spans` keep their contents, and starts the
+/// pager's threads. Until these run, a thread that touches a page that is not resident waits.
 fn make(
     mut builder: FarBuilder,
     memory: &LimitedMemory,

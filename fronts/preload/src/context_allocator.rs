@@ -1,7 +1,7 @@
 //! Hands the heap to programs that accept an allocator as functions with a context, such as NumPy (NEP 49).
 //!
-//! The context is the allocator below, which serves every request that the heap does not: a program keeps the allocator
-//! that it had for small blocks, and for all blocks while the library is switched off.
+//! The context is the program's own allocator, which serves every request that the heap does not: small blocks, and all
+//! blocks while the library is switched off.
 
 use crate::guard::Inside;
 use crate::heap::owns;
@@ -52,10 +52,10 @@ pub(crate) unsafe extern "C" fn largesse_allocator(
     OK
 }
 
-/// Returns the allocator below.
+/// Returns the program's own allocator, to which requests that the heap does not serve are passed.
 ///
 /// # Safety
-/// `context` must be that of an allocator from [`largesse_allocator`].
+/// `context` must be the context of an allocator from [`largesse_allocator`].
 unsafe fn below(context: *mut c_void) -> &'static ContextAllocator {
     // SAFETY: it is the `next` of that call, which is not NULL and never freed.
     unsafe { &*context.cast_const().cast() }

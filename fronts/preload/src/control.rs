@@ -18,7 +18,7 @@ use largesse_report::{BlockRecord, CAUSES, Cause};
 
 /// Number of the binary interface, as `LARGESSE_ABI` of the header; `build.rs` gives it to the library's name.
 const ABI: u32 = 2;
-/// Number of additions since [`ABI`] changed.
+/// Number of additions to the interface since [`ABI`] changed.
 const MINOR: u32 = 0;
 
 /// Mirrors `largesse_stats_t` of `largesse.h` field by field.
@@ -159,7 +159,8 @@ pub(crate) unsafe extern "C" fn largesse_not_granted(counts: *mut u64, capacity:
     CAUSES
 }
 
-/// Writes at most `capacity` live blocks to `out`, ordered by address, and returns the number of live blocks.
+/// Writes descriptions of at most `capacity` live blocks to `out`, ordered by address, and returns the number of live
+/// blocks.
 ///
 /// # Safety
 /// `out` must point to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` be 0.
@@ -184,7 +185,7 @@ pub(crate) unsafe extern "C" fn largesse_blocks(out: *mut BlockInfo, capacity: u
     if unsafe { fill_all(out, capacity, described) } { count } else { REFUSED }
 }
 
-/// Describes `bytes` bytes from `address` on, which need not be a block of the heap.
+/// Writes to `out` on which pages the `bytes` bytes from `address` on are. They need not be a block of the heap.
 ///
 /// # Safety
 /// `out` must be NULL, or point to `struct_size` writable bytes.
@@ -228,7 +229,8 @@ fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
     }
 }
 
-/// Starts (`on` is not 0) or stops serving new blocks, and patches an R session that does not reach the library yet.
+/// Starts (`on` is not 0) or stops serving new blocks. Starting patches an R session whose calls do not reach the
+/// library yet.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
     let _inside = Inside::enter();
@@ -300,7 +302,7 @@ pub(crate) extern "C" fn largesse_cause_advice(cause: u32) -> *const c_char {
     Cause::ALL.get(cause as usize).map_or(null(), |cause| cause.advice().as_ptr())
 }
 
-/// Calls the exported `malloc` from the library's own code, which must abort: a test checks that it does.
+/// Calls the exported `malloc` from the library's own code. A test checks that this aborts the process.
 #[cfg(debug_assertions)]
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_debug_recurse() {

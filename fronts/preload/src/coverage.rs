@@ -13,17 +13,18 @@ use largesse_pages::own_bytes;
 use std::path::Path;
 use std::sync::Once;
 
-/// Number of bytes outside far memory up to which nothing is reported; nor is anything up to a quarter of the bound.
+/// Number of bytes outside far memory up to which nothing is reported; a quarter of the bound `--local`, where that is
+/// more.
 const UNREPORTED: u64 = 64 << 20;
-/// The bytes are reported again once they have grown by this factor.
+/// Factor by which the bytes outside far memory must have grown since the last message to be reported again.
 const GROWTH: u64 = 2;
 
-/// The mappings were read last for this estimate, in bytes.
+/// Estimate of the bytes outside far memory for which the mappings were read last.
 static READ_AT: AtomicU64 = AtomicU64::new(0);
-/// The last message reported this number of bytes.
+/// Number of bytes that the last message reported.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
 
-/// Runs once, for the message that a file cannot be read.
+/// Ensures that the message about an unreadable file is printed only once.
 static UNREAD: Once = Once::new();
 
 /// Counts resident bytes outside far memory by kind of mapping.
@@ -40,8 +41,8 @@ struct Uncovered {
 }
 
 impl Uncovered {
-    /// Sums up the text of `smaps`. `is_far` returns whether a range is far memory, and `own` the resident bytes in a
-    /// range that belong to the library.
+    /// Sums up the mappings in the text of `smaps`. `is_far` returns whether a range is far memory, and `own` the
+    /// resident bytes in a range that belong to the library.
     fn read(
         smaps: &str,
         is_far: impl Fn(&Range<usize>) -> bool,
@@ -102,7 +103,7 @@ impl Display for Uncovered {
     }
 }
 
-/// Describes a mapping by its first line in `smaps`.
+/// A mapping, as its first line in `smaps` describes it.
 struct Mapping<'a> {
     at: Range<usize>,
     is_shared: bool,
@@ -126,8 +127,8 @@ fn exceeds_threshold(bytes: u64, local: u64) -> bool {
     bytes > UNREPORTED.max(local / 4)
 }
 
-/// Estimates the bytes outside far memory, those of the library included, from the text of `status`, which costs the
-/// kernel no walk through page tables, and `far`, the resident bytes of far memory.
+/// Estimates the resident bytes outside far memory, those of the library included, from the text of `/proc/self/status`
+/// and from `far`, the resident bytes of far memory. Reading that file costs the kernel no walk through page tables.
 fn estimate(status: &str, far: u64) -> u64 {
     let kib = |name: &str| {
         let value = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -137,8 +138,8 @@ fn estimate(status: &str, far: u64) -> u64 {
     (resident << 10).saturating_sub(far)
 }
 
-/// Returns whether to read the mappings again: either `estimate` or the one `before`, for which they were read last,
-/// exceeds the threshold, and they differ by more than an eighth.
+/// Returns whether to read the mappings again: `estimate` differs by more than an eighth from `before`, the estimate at
+/// the last reading, and the larger of the two exceeds the threshold.
 fn must_reread(estimate: u64, before: u64, local: u64) -> bool {
     exceeds_threshold(estimate.max(before), local) && estimate.abs_diff(before) > before / 8
 }

@@ -1,6 +1,7 @@
 //! Exports the cycle counter to callers in C (`include/largesse.h`).
 //!
-//! The first call measures its frequency without `Inside`, because reading a folder allocates from the C library.
+//! The first call measures the counter's frequency, outside the guard `Inside`, because reading a folder allocates from
+//! the C library.
 
 use crate::signals::Blocked;
 use core::ffi::c_char;
@@ -15,19 +16,19 @@ fn counter() -> &'static Counter {
     })
 }
 
-/// Returns a reading of the counter, in its ticks.
+/// Returns a reading of the cycle counter, in ticks.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_cycles_now() -> u64 {
     counter().ordered().count()
 }
 
-/// Returns the nanoseconds of a difference of two readings.
+/// Converts a difference of two counter readings, in ticks, to nanoseconds.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_cycles_to_ns(cycles: u64) -> f64 {
     counter().nanoseconds(Ticks::new(cycles))
 }
 
-/// Returns the ticks per second, and writes the name of the counter to `name`.
+/// Returns the cycle counter's ticks per second, and writes the name of the counter to `name`.
 ///
 /// # Safety
 /// `name` must be NULL or writable.

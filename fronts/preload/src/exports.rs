@@ -1,6 +1,7 @@
 //! Exports the `malloc` family under its C names.
 //!
-//! Each function compares the size with bounds, then calls the heap or the next allocator.
+//! Each function compares the requested size with the bounds of the settings, then calls the heap or the next
+//! allocator.
 
 use crate::guard::called_from_outside;
 use crate::heap::owns;
@@ -86,8 +87,8 @@ pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, siz
     unsafe { next::reallocarray(old, count, size) }
 }
 
-/// Returns a block of the heap for an aligned request. `None` passes the request on unchanged: it is small, the heap
-/// has no memory for it, or its alignment is not a power of two, which C libraries treat differently.
+/// Returns a block of the heap for an aligned request. Returns `None` if the next allocator is to serve it: it is
+/// small, the heap has no memory for it, or its alignment is not a power of two, which C libraries treat differently.
 fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
     if align.is_power_of_two() && takes(size) { serve::allocate(size, align, Fill::Any) } else { None }
 }

@@ -11,10 +11,11 @@ use largesse_paging::{Error, FarBuilder, FarConfig, FarPager, FaultEngine, start
 use largesse_report::{Cause, Region};
 use std::sync::Arc;
 
-/// Tells the user why there is no far memory.
+/// A message to the user why there is no far memory.
 type Refusal = String;
 
-/// Makes far memory over two ranges, one for the heap and one for mappings, and over static arrays if asked.
+/// Makes far memory of two ranges of addresses, one for the heap and one for mappings, and with `static_data` of the
+/// program's static arrays.
 pub(crate) fn make(
     heap: Reserved,
     mappings: Reserved,
@@ -74,8 +75,8 @@ pub(crate) fn make(
     Ok(far)
 }
 
-/// Replaces pages of the program's file by anonymous copies, since only anonymous memory can be far. Returns `false`,
-/// and counts the cause, if the kernel has no memory for them.
+/// Replaces the pages of `piece`, which are mapped from the program's file, by anonymous copies, since only anonymous
+/// memory can be far. Returns `false`, and counts the cause, if the kernel has no memory for them.
 fn made_anonymous(piece: &Piece) -> bool {
     let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
     // SAFETY: the piece is whole pages of the program's own data; the program has not started yet, and

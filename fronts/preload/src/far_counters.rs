@@ -17,7 +17,8 @@ pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
     pager.segments().get(..used)
 }
 
-/// Tells readers in other processes where the counters and the description of the store are.
+/// Writes to `report`, for readers in other processes, the addresses of the counters and of the description of the
+/// store.
 pub(crate) fn describe(report: &mut HeapReport) {
     report.far = all().map_or(0, |words| (&raw const *words).addr() as u64);
     report.far_store = far_store::about().map_or(0, |store| (&raw const *store).addr() as u64);

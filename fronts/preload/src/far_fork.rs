@@ -1,8 +1,8 @@
 //! Carries far memory across `fork`: the pager stops during it, and the child starts a pager of its own.
 //!
-//! A page that is missing in the child before its pager runs would read as zeros. So no code of the program may run in
-//! between: `fork.rs` blocks signals, and the library's handlers are the last before the fork and the first after it
-//! (`atfork.rs`).
+//! A page that is not resident in the child before its pager runs would read as zeros. So no code of the program may
+//! run until then: `fork.rs` blocks signals, and the library's handlers are the last before the fork and the first
+//! after it (`atfork.rs`).
 
 use crate::lost::LOST;
 use crate::message::warn;
@@ -10,7 +10,7 @@ use crate::{far, heap, io};
 use largesse_pager::{HeldMappings, HeldPager};
 use largesse_paging::AnyStore;
 
-/// Keeps the pager stopped by its locks while the process forks.
+/// Holds the pager's locks, so that the pager stands still, while the process forks.
 pub(crate) struct StoppedPager {
     held: HeldPager<'static, AnyStore>,
     mappings: HeldMappings<'static>,
@@ -53,7 +53,8 @@ pub(crate) fn in_child(stopped: Option<StoppedPager>) {
     drop(mappings);
 }
 
-/// Ends a child whose fork found no heap if another thread made far memory during the fork: its pages are unreachable.
+/// Ends a forked child whose far memory was made by another thread of the parent during the fork, so that its pager was
+/// not stopped: the child cannot reach its pages.
 pub(crate) fn refuse_unstopped() {
     if heap::far().is_some() {
         give_up("another thread made it during the fork");

@@ -4,10 +4,10 @@ use largesse_paging::StoreInfo;
 use largesse_report::FarStore;
 use std::sync::OnceLock;
 
-/// Names the store for `largesse status`, which reads it from outside.
+/// Description of the store, which `largesse status` reads from the memory of this process.
 static STORE: OnceLock<FarStore> = OnceLock::new();
 
-/// Keeps the description of the store.
+/// Sets the description of the store, once in a process.
 pub(crate) fn set(store: &StoreInfo) {
     let _ = STORE.set(FarStore::new(store.agent, &store.name));
 }

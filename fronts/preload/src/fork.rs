@@ -20,8 +20,9 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, Ordering};
 
-/// Sockets by which a forked child asks its parent for the spans that it lost: the ends of the parent and of the
-/// child, -1 when there are none. The heap's lock, which is held across `fork`, keeps other threads from using them.
+/// Sockets by which a forked child asks its parent for the contents of the spans that it lost: the parent's end and the
+/// child's end, -1 while there are none. The heap's lock, which is held across `fork`, keeps other threads from using
+/// them.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 const PARENT: usize = 0;
 const CHILD: usize = 1;
@@ -36,7 +37,7 @@ struct ForkGuards {
     signals: Blocked,
 }
 
-/// Tells whether the forking thread holds the heap's lock.
+/// Whether the forking thread holds the heap's lock.
 #[derive(Clone, Copy)]
 enum HeapGuard {
     /// There was no heap. Another thread may make one before the fork is over.
@@ -60,11 +61,12 @@ fn guards() -> &'static mut Option<ForkGuards> {
     unsafe { &mut *GUARDS.0.get() }
 }
 
-/// Number of times, 100 µs apart, that a forking thread checks whether others have left the heap or the dynamic
-/// linker.
+/// Largest number of times, 100 µs apart, that a forking thread checks whether other threads have left the heap or the
+/// dynamic linker.
 const MOST_CHECKS: u32 = 10_000;
 
-/// Waits until `done` returns true, at most [`MOST_CHECKS`] times: other threads may wait for a lock of this one.
+/// Waits until `done` returns `true`, but checks at most [`MOST_CHECKS`] times: the threads waited for may themselves
+/// wait for a lock that this thread holds.
 fn wait_until(done: impl Fn() -> bool) {
     for _ in 0..MOST_CHECKS {
         if done() {
@@ -179,7 +181,7 @@ fn receive_address() -> Option<usize> {
     receive(PARENT, NonNull::from(&mut bytes).cast(), bytes.len()).then(|| usize::from_ne_bytes(bytes))
 }
 
-/// Reads exactly `len` bytes; returns `false` if the other end is closed.
+/// Reads exactly `len` bytes from the socket `ENDS[end]`; returns `false` if the other end is closed.
 fn receive(end: usize, into: NonNull<u8>, len: usize) -> bool {
     let fd = ENDS[end].load(Ordering::Relaxed);
     transfer(len, |done| {
@@ -188,7 +190,8 @@ fn receive(end: usize, into: NonNull<u8>, len: usize) -> bool {
     })
 }
 
-/// Writes exactly `len` bytes; returns `false`, without a SIGPIPE for the program, if the other end is closed.
+/// Writes exactly `len` bytes to the socket `ENDS[end]`; returns `false`, without a SIGPIPE for the program, if the
+/// other end is closed.
 fn send(end: usize, from: *const u8, len: usize) -> bool {
     let fd = ENDS[end].load(Ordering::Relaxed);
     transfer(len, |done| {

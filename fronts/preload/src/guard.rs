@@ -5,7 +5,7 @@
 
 use crate::signals::Blocked;
 
-/// While it lives, the calling thread runs the library's code and may hold its locks.
+/// A guard that marks the calling thread as running the library's code, where it may hold the library's locks.
 pub(crate) struct Inside {
     // Dropped in this order: a handler may run as soon as signals are unblocked.
     _mark: Mark,
@@ -37,7 +37,7 @@ mod checked {
         static INSIDE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// While it lives, [`called_from_outside`] aborts in this thread.
+    /// A mark of the calling thread: while it lives, [`called_from_outside`] aborts in this thread.
     pub(super) struct Mark(bool);
 
     impl Mark {
@@ -52,7 +52,7 @@ mod checked {
         }
     }
 
-    /// Runs `f`, which calls functions of the C library that allocate, in a thread that runs the library's code.
+    /// Runs `f` as if outside the library's code, because `f` calls functions of the C library that allocate.
     pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
         let before = INSIDE.replace(false);
         let result = f();
@@ -60,8 +60,8 @@ mod checked {
         result
     }
 
-    /// Aborts if the library's own code called the exported function `name`; each exported allocation function calls
-    /// it.
+    /// Aborts if the library's own code called the exported function `name`. Each exported allocation function makes
+    /// this check.
     pub(crate) fn called_from_outside(name: &'static str) {
         if INSIDE.get() {
             INSIDE.set(false);

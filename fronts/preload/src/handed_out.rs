@@ -1,7 +1,7 @@
 //! Fills in structures that callers in C allocate (`include/largesse.h`).
 //!
-//! Each begins with `struct_size`, which the caller sets: an older caller gets the fields it knows and nothing beyond,
-//! a newer one gets the fields that this library knows.
+//! Each structure begins with `struct_size`, which the caller sets: an older caller gets the fields it knows and
+//! nothing beyond, a newer one gets the fields that this library knows.
 
 use crate::status::{BAD_ARGUMENT, OK};
 use core::ffi::c_int;
@@ -15,11 +15,11 @@ const LARGEST: usize = 64 << 10;
 /// The type must be `repr(C)`, its first field a `usize` that holds its size, and `FIRST` at least
 /// `size_of::<usize>()`.
 pub(crate) unsafe trait Structure: Copy {
-    /// Number of bytes of the first version; a smaller `struct_size` is refused.
+    /// Size in bytes of the structure in the first version of the interface; a smaller `struct_size` is refused.
     const FIRST: usize;
 }
 
-/// The list calls return this for a `struct_size` that is refused: `(size_t)-1`.
+/// Result of the calls that fill in arrays if a `struct_size` is refused: `(size_t)-1`.
 pub(crate) const REFUSED: usize = usize::MAX;
 
 /// Returns the caller's `struct_size`; `None` when it is refused.
@@ -33,7 +33,7 @@ unsafe fn size_of_callers<T: Structure>(out: *const T) -> Option<usize> {
     fits.then_some(size)
 }
 
-/// Fills in one structure.
+/// Copies `now` to the caller's structure, as far as the caller knows its fields.
 ///
 /// # Safety
 /// `out` must be null, or aligned and writable for as many bytes as its first field says.
@@ -90,7 +90,8 @@ mod tests {
     use crate::control::{BlockInfo, Stats, largesse_blocks, largesse_stats};
     use crate::topology::{CpuInfo, NodeInfo, largesse_cpus, largesse_nodes};
 
-    /// Number of words in the buffer, which are [`UNTOUCHED`] before each call.
+    /// Number of words in the memory that [`check`] passes as the caller's structures. All but the first are
+    /// [`UNTOUCHED`] before each call.
     const ROOM: usize = 512;
     const UNTOUCHED: usize = 0x5a5a_5a5a_5a5a_5a5a;
 

@@ -11,7 +11,7 @@ pub(crate) type LargeHeap = LargeBlockHeap<HeapBacking>;
 
 static HEAP: AtomicPtr<LargeHeap> = AtomicPtr::new(null_mut());
 static BACKING: AtomicPtr<HeapBacking> = AtomicPtr::new(null_mut());
-/// The heap's range starts here, so that `free` needs only a comparison.
+/// Start of the heap's address range, to which `free` compares addresses to recognise blocks of the heap.
 static RANGE_START: AtomicUsize = AtomicUsize::new(0);
 /// Length of the heap's range in bytes, 0 without a heap.
 static RANGE_LEN: AtomicUsize = AtomicUsize::new(0);

@@ -35,7 +35,7 @@ const CHEAP: u128 = 1_000_000;
 /// The first pause after cheap touches and the longest, in seconds; each is twice as long as the one before.
 const PAUSE: (u32, u32) = (1, 16);
 
-/// Seconds between two checks of the waits for far memory and of its coverage.
+/// Seconds between two checks of how long the program waits for far memory and how much of its memory is outside it.
 const FAR_SECONDS: u32 = 1;
 
 /// Holds the last block with cold memory that was handed out, as [`ColdBlock`].
@@ -45,7 +45,8 @@ static BEFORE: AtomicU64 = AtomicU64::new(0);
 /// The helper touches no page before this second of the monotonic clock.
 static PAUSED_UNTIL: AtomicU32 = AtomicU32::new(0);
 
-/// Starts the helper unless it runs. To `prepare` spans it needs a second processor: on one it would only take turns.
+/// Starts the helper unless it runs. With `prepare` it touches spans ahead of requests, which needs a second processor:
+/// on one it would only take turns with the program.
 pub(crate) fn start(prepare: bool) {
     // SAFETY: no preconditions.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -96,7 +97,7 @@ impl ColdBlock {
         ColdBlock(((block.start.as_ptr().addr() / SPAN) as u64) << ColdBlock::BITS | u64::from(spans))
     }
 
-    /// Returns the number of its spans that have a resident page.
+    /// Returns the number of the block's spans that have a resident page.
     fn touched(self) -> usize {
         let first = (self.0 >> ColdBlock::BITS) as usize;
         let spans = (self.0 & ((1 << ColdBlock::BITS) - 1)) as usize;

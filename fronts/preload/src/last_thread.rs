@@ -23,9 +23,9 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use core::time::Duration;
 use largesse_machine::{service, thread};
 
-/// The threads are counted at this interval once the first one has ended: no event reports the end of another one.
+/// Interval at which the threads are counted once the first one has ended: no event reports the end of another one.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Number of times that the C library calls the destructors of a thread, as long as they set values
+/// Largest number of times that the C library calls a thread's destructors, which it repeats while they set values
 /// (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
 const NO_KEY: i64 = -1;
@@ -37,7 +37,7 @@ struct Lock(UnsafeCell<MaybeUninit<libc::pthread_mutex_t>>);
 unsafe impl Sync for Lock {}
 
 static LOCK: Lock = Lock(UnsafeCell::new(MaybeUninit::uninit()));
-/// Holds the key whose destructor runs in the first thread when it calls `pthread_exit`, [`NO_KEY`] without one.
+/// The key whose destructor runs in the first thread when it calls `pthread_exit`, or [`NO_KEY`].
 static KEY: AtomicI64 = AtomicI64::new(NO_KEY);
 /// Whether the first thread holds [`LOCK`].
 static HELD: AtomicBool = AtomicBool::new(false);
@@ -54,8 +54,8 @@ unsafe impl Sync for Mask {}
 
 static MASK: Mask = Mask(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// Locks [`LOCK`] and creates [`KEY`] if the calling thread is the process's first one, in the constructor and in a
-/// forked child.
+/// Locks [`LOCK`] and creates [`KEY`] if the calling thread is the process's first one. Is called by the constructor
+/// and in a forked child.
 pub(crate) fn hold() {
     if largesse_pages::thread_id() != std::process::id() {
         return;
@@ -81,7 +81,8 @@ pub(crate) fn hold() {
     }
 }
 
-/// Starts again in a forked child, whose first thread is the forking one and which has no service threads.
+/// Resets the state of this file in a forked child, whose first thread is the forking one and which has no service
+/// threads.
 pub(crate) fn in_child() {
     service::forget();
     // Relaxed: there is one thread.
@@ -109,7 +110,8 @@ fn set_round(round: usize) {
 }
 
 /// Returns whether the program has no thread besides the first one, alive or not. Where `/proc` is unreadable, the C
-/// library's counter decides, which excludes a thread that has called `pthread_exit`; `false` without both.
+/// library's counter decides, which excludes a thread that has called `pthread_exit`. Returns `false` if neither can be
+/// read.
 fn only_first() -> bool {
     let ours = service::running();
     let Some(threads) = thread::count() else {
@@ -120,8 +122,8 @@ fn only_first() -> bool {
     threads <= ours + 1
 }
 
-/// Returns whether the C library, which does not notice a thread that ends by the bare system call, counts at most
-/// `threads` threads; `true` before glibc 2.34, which shows its counter to debuggers only.
+/// Returns whether the C library counts at most `threads` threads. It does not notice a thread that ends by the bare
+/// system call. Returns `true` before glibc 2.34, whose counter only debuggers can find.
 fn c_library_counts(threads: u32) -> bool {
     c_library_count().is_none_or(|counted| counted <= threads)
 }
@@ -134,8 +136,8 @@ fn c_library_count() -> Option<u32> {
     counter.map(|counter| counter.load(Ordering::Relaxed)) // Relaxed: nothing else is read
 }
 
-/// Runs as the destructor of [`KEY`] in the first thread after `pthread_exit`. It sets the key again until the last
-/// round, when the program's own destructors have been called.
+/// Runs as the destructor of [`KEY`] in the first thread after `pthread_exit`. The C library calls destructors in
+/// rounds: this one sets the key again until the last round, when the program's own destructors have been called.
 unsafe extern "C" fn first_thread_exits(round: *mut c_void) {
     if round.addr() < ROUNDS {
         return set_round(round.addr() + 1);

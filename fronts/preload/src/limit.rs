@@ -22,7 +22,7 @@ const SPARE: u64 = 64 << 20;
 /// Least number of bytes that stay free with `--limit`; a tenth of the limit, where that is more.
 const LEAST_RESERVE: u64 = 16 << 20;
 
-/// Keeps files open that tell the bytes available, and those that are resident.
+/// The limit on memory, with the open files from which the available and the resident bytes are read.
 #[derive(Debug)]
 pub(crate) struct Limit {
     room: Room,
@@ -30,30 +30,32 @@ pub(crate) struct Limit {
     bound: Option<Bound>,
 }
 
-/// The bound of `--limit`.
+/// The bound that `--limit` sets, and the file by which it is watched.
 #[derive(Debug)]
 struct Bound {
-    /// The file that tells the resident bytes of the process.
+    /// The file from which the resident bytes of the process are read.
     own: Option<File>,
-    /// The bytes that the process may have resident; `None`: only the limits around it count.
+    /// Number of bytes that the process may have resident; `None` if only the limits of the machine and the control
+    /// groups count.
     bytes: Option<u64>,
 }
 
-/// What `--limit` leaves, in bytes.
+/// How far the process is from its limit, below which `--limit` keeps a reserve free. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Bytes before the limit is reached, less its reserve; 0 within the reserve.
+    /// Number of bytes until the reserve is reached; 0 within the reserve.
     pub(crate) before_reserve: u64,
-    /// Bytes by which the reserve has been used.
+    /// Number of bytes of the reserve that are in use.
     pub(crate) of_reserve: u64,
-    /// Size of the reserve in bytes, all of it.
+    /// Size of the whole reserve.
     pub(crate) reserve: u64,
-    /// Resident bytes of this process.
+    /// Number of resident bytes of this process.
     pub(crate) resident: u64,
 }
 
 impl Limit {
-    /// Opens the files in the calling service thread, which gets its own descriptor table; `None` before Linux 5.9.
+    /// Opens the files in the calling service thread, which gets its own descriptor table; returns `None` before Linux
+    /// 5.9.
     pub(crate) fn of_own_thread() -> Option<Limit> {
         descriptors::own_table().ok()?;
         message::has_own_table();
@@ -105,7 +107,7 @@ impl Limit {
         self.room.group_limit().into_iter().chain(own).fold(machine, u64::min)
     }
 
-    /// Returns what `--limit` leaves.
+    /// Reads how far the process is from its limit.
     pub(crate) fn left(&self) -> Left {
         let available = self.available().unwrap_or(u64::MAX);
         let reserve = self.reserve();

@@ -20,7 +20,7 @@ impl LimitedMemory {
         LimitedMemory { range, near, far: OnceLock::new() }
     }
 
-    /// Returns the range, for the far memory that will own its pages.
+    /// Returns another handle of the address range, for the far memory that will own its pages.
     pub(crate) fn range(&self) -> Reserved {
         self.range.shared()
     }
@@ -31,17 +31,17 @@ impl LimitedMemory {
         Reserved::new(self.range.len().min(most), SPAN).ok()
     }
 
-    /// Returns far memory, once the memory is far.
+    /// Returns far memory, or `None` before this memory became far.
     pub(crate) fn far(&self) -> Option<&Far> {
         self.far.get()
     }
 
-    /// Serves the range by `far` from now on, which has taken over its contents. The caller holds the heap's lock.
+    /// Lets `far` serve the range from now on, whose contents it has taken over. The caller holds the heap's lock.
     pub(crate) fn become_far(&self, far: Far) {
         let _ = self.far.set(far);
     }
 
-    /// Returns the backing that has the pages now. When far memory takes over, spans have the contents that they had.
+    /// Returns the backing that has the pages now, near or far. Spans keep their contents when far memory takes over.
     pub(crate) fn backing(&self) -> &dyn Backing {
         match self.far.get() {
             None => &self.near,
@@ -49,7 +49,7 @@ impl LimitedMemory {
         }
     }
 
-    /// Returns how often near memory has refused something.
+    /// Returns how often near memory has refused `what`.
     pub(crate) fn refused(&self, what: Refusal) -> u64 {
         self.near.refused(what)
     }

@@ -16,7 +16,7 @@ use largesse_report::Cause;
 static MAKING: AtomicU32 = AtomicU32::new(UNCLAIMED);
 const UNCLAIMED: u32 = 0;
 const MAKER: u32 = 1;
-/// [`MAKING`] has this value while a thread forks without a heap: no other thread may make one.
+/// Value of [`MAKING`] while a thread forks without a heap, during which no other thread may make one.
 const FORKER: u32 = 2;
 
 /// Returns the heap, and makes it if there is none yet.

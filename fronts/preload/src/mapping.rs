@@ -87,8 +87,8 @@ fn advise(at: *mut c_void, len: usize) {
     }
 }
 
-/// Returns whether the program stays below the limit on its memory even if it touches all of this mapping, of those
-/// advised before that are still mapped, and of the heap.
+/// Returns whether the program stays below the limit on its memory even if it touches all `len` bytes of a new mapping,
+/// all earlier advised mappings that are still mapped, and all of the heap.
 fn has_room(heap: &LargeHeap, len: usize) -> bool {
     let room = heap.room() as u64;
     let mut fits = false;

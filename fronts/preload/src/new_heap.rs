@@ -23,7 +23,8 @@ const FAR_DATA: usize = 64 << 20;
 
 type Made = (&'static HeapBacking, &'static LargeHeap);
 
-/// Reserves the range and makes the heap on it; counts the causes for which the kernel grants less.
+/// Reserves the range and makes the heap on it; counts the causes for which the kernel grants less than the settings
+/// ask for.
 pub(crate) fn make() -> Option<Made> {
     let options = options();
     if options.limit.is_some() {
@@ -51,7 +52,8 @@ fn make_limited(options: &Options) -> Option<Made> {
     make_on(backing, Retention::default()).inspect(|(_, heap)| limit::first(heap))
 }
 
-/// Makes the heap, and the program's static arrays if asked, far memory; otherwise returns a message for the user.
+/// Makes the heap on far memory, and with `static_data` makes the program's static arrays far, too. The error is a
+/// message for the user.
 pub(crate) fn make_far(config: &FarConfig, static_data: bool) -> Result<Made, String> {
     // The two ranges share the bytes of a limit on data that the pager does not need.
     let data = soft_limit(libc::RLIMIT_DATA).saturating_sub(FAR_DATA) / 2;
@@ -82,7 +84,7 @@ fn near_backing(options: &Options) -> Option<HeapBacking> {
 }
 
 /// Returns the largest size in bytes of a range of near memory. Blocks cannot exceed the limit on data, and the tables
-/// of a larger range would use it up.
+/// of a larger range would use that limit up.
 fn near_limit() -> usize {
     (soft_limit(libc::RLIMIT_AS) / 2).min(soft_limit(libc::RLIMIT_DATA))
 }

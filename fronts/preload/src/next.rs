@@ -124,7 +124,8 @@ pub(crate) unsafe fn dlopen(file: *const core::ffi::c_char, mode: c_int) -> *mut
     call!(DLOPEN as Open, file, mode)
 }
 
-/// Tracks the search: 0 before it, the number of the searching thread during it, [`DONE`] after it.
+/// State of the search for the next allocator: 0 before it, the number of the searching thread during it, [`DONE`]
+/// after it.
 static SEARCHER: AtomicUsize = AtomicUsize::new(0);
 const DONE: usize = usize::MAX;
 

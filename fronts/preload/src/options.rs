@@ -9,7 +9,8 @@ use largesse_settings::{MemoryLimit, Misread, SWITCH, block_size};
 
 /// Smallest request in KiB that the heap serves by default; `docs/decisions/003-min-kb.md` has the measurement.
 pub(crate) const DEFAULT_MIN_KB: usize = 256;
-/// The same with far memory: lower, because blocks that are not far take local memory.
+/// Smallest request in KiB that the heap serves by default with far memory. It is lower than [`DEFAULT_MIN_KB`],
+/// because blocks that are not far take local memory.
 pub(crate) const FAR_MIN_KB: usize = 64;
 const LARGEST_KB: usize = 1 << 40;
 const LIMIT: &str = "LARGESSE_LIMIT";
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     pub(crate) min: usize,
     /// Size in bytes of the largest request that the heap serves.
     pub(crate) max: usize,
-    /// Bytes before the data of a block; `None`: 48 where libR.so is loaded, else 0.
+    /// Number of bytes before the data of a block; `None` stands for 48 where libR.so is loaded, else for 0.
     pub(crate) header: Option<usize>,
     pub(crate) data: DataAlign,
     pub(crate) placement: Placement,
@@ -42,9 +43,9 @@ pub(crate) struct Options {
     pub(crate) limit: Option<LimitConfig>,
     /// Whether the program's static arrays are far memory, too, if there is any.
     pub(crate) static_data: bool,
-    /// Instruction set of the kernels; `None`: the fastest.
+    /// Instruction set of the kernels; `None` stands for the fastest.
     pub(crate) isa: Option<Isa>,
-    /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None`: one for each processor.
+    /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None` stands for one for each processor.
     pub(crate) threads: Option<usize>,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct LimitConfig {
     pub(crate) far: FarConfig,
 }
 
-/// Reports a variable whose value is refused.
+/// A variable whose value is refused, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownValue {
     pub(crate) name: &'static str,
@@ -64,7 +65,7 @@ pub(crate) struct UnknownValue {
     pub(crate) reason: Reason,
 }
 
-/// Explains why a value is refused.
+/// The reason why a value is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// The value is not among the accepted ones, which are listed here.

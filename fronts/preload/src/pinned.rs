@@ -44,7 +44,7 @@ pub(crate) fn slice(parts: &[IoVec], from: usize, most: usize) -> Vec<IoVec> {
 pub(crate) struct PinnedPages<'a> {
     held: Vec<Range<PageNumber>>,
     /// Address range of the program's signal stack, which is pinned already. The pager must not be asked about it: our
-    /// handlers on this stack make calls (where the clock is one), perhaps with the pager's lock held.
+    /// handlers on this stack make system calls, perhaps with the pager's lock held.
     own: &'a Range<usize>,
 }
 
@@ -83,8 +83,8 @@ impl PinnedPages<'_> {
         first
     }
 
-    /// Makes the first far pages of a part resident: `least` of them, all if it has fewer, or more. Returns the number
-    /// of bytes from its start to the first page that may be far and is not pinned.
+    /// Makes the first `least` far pages of a buffer resident, or more, or all if it has fewer. Returns the number of
+    /// bytes from its start to the first page that may be far and is not pinned.
     fn some(&mut self, IoVec { at, len }: IoVec, written: bool, least: usize) -> usize {
         if at == 0 || (self.own.contains(&at) && len <= self.own.end - at) {
             return len;

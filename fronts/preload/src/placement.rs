@@ -1,6 +1,7 @@
 //! Exports the placement of threads and memory to callers in C (`include/largesse.h`).
 //!
-//! The calls run without `Inside`, because starting a thread and reading a folder allocate from the C library.
+//! The calls run outside the guard `Inside`, because starting a thread and reading a folder allocate from the C
+//! library.
 
 use crate::refusal::answer;
 use crate::signals::Blocked;
@@ -72,7 +73,7 @@ pub(crate) extern "C" fn largesse_alloc_on_node(bytes: usize, node: c_int) -> *m
     address
 }
 
-/// Spreads pages that are touched from now on over all nodes.
+/// Spreads the pages of a range that are touched from now on over all nodes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_interleave(address: *mut c_void, bytes: usize) -> c_int {
     let _blocked = Blocked::handlers();
@@ -83,7 +84,7 @@ pub(crate) extern "C" fn largesse_interleave(address: *mut c_void, bytes: usize)
     }
 }
 
-/// Moves resident pages to a node, and places those touched from now on there.
+/// Moves the resident pages of a range to a node, and places those touched from now on there.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_move(address: *mut c_void, bytes: usize, node: c_int) -> c_int {
     let _blocked = Blocked::handlers();
@@ -140,7 +141,7 @@ impl Display for NoNode {
     }
 }
 
-/// Records why the kernel refused `node`, for which its error number alone is ambiguous.
+/// Records why the kernel refused `node`, since the kernel's error number alone is ambiguous.
 fn refused(node: u32, error: MapError) -> c_int {
     let root = Path::new("/");
     if let Ok(Err(missing)) = Topology::read(root).map(|here| here.node(node).map(drop)) {

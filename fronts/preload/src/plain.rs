@@ -3,7 +3,7 @@
 
 use core::ffi::{c_int, c_void};
 
-/// A mapping with one of these flags is not plain memory, or is only reserved.
+/// Flags of `mmap` with which a mapping is not plain memory, or is only reserved.
 pub(crate) const NEVER: c_int = libc::MAP_FIXED
     | libc::MAP_FIXED_NOREPLACE
     | libc::MAP_GROWSDOWN

@@ -27,10 +27,11 @@ struct Cells {
     end: usize,
 }
 
-/// Allocates cells. Threads sleep while they wait for the lock, whose owner may run at the lowest priority.
+/// The allocator of the library itself. Threads sleep while they wait for its lock, whose owner may run at the lowest
+/// priority.
 pub(crate) struct Private {
     lock: Mutex<()>,
-    /// The thread that holds the lock for a fork, as [`this_thread`] has it; 0 while none does.
+    /// Number of the thread that holds the lock for a fork, as [`this_thread`] returns it; 0 while none does.
     forking: AtomicUsize,
     cells: UnsafeCell<Cells>,
 }

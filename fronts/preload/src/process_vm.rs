@@ -1,13 +1,13 @@
-//! Exports `process_vm_readv` and `process_vm_writev`, in which the kernel uses memory of a process through pins.
+//! Exports `process_vm_readv` and `process_vm_writev`, by which the kernel copies memory of one process to another.
 //!
 //! ```text
 //!   remote part in this process ─► its far pages are pinned in the pager, piece by piece ─► kernel
 //!   remote part in another      ─► a write is refused before Linux 6.8                   ─► kernel
 //!   local part                  ─► as in this process: the kernel may be unable to wait for far pages
 //! ```
-//! The kernel takes references to up to 1024 remote pages at a time and then copies, without a lock, as fast as the local
-//! pages can be read. Before Linux 6.8 an eviction does not see the references, and what is copied after it is lost. So
-//! the pages must not be evicted during the call. This library cannot keep another process from evicting.
+//! The kernel takes references to up to 1024 remote pages at a time and then copies, without a lock, as fast as the
+//! local pages can be read. Before Linux 6.8 an eviction does not see the references, and bytes copied after it are
+//! lost. So the pages must not be evicted during the call. This library cannot keep another process from evicting.
 
 use crate::backing::Far;
 use crate::guard::Inside;
@@ -21,7 +21,7 @@ use largesse_pages::raw_call;
 use largesse_report::Cause;
 use libc::{c_long, iovec};
 
-/// Number of bytes whose far pages are pinned at a time: half of the smallest local memory holds them twice.
+/// Number of bytes whose far pages are pinned at a time. Half of the smallest local memory has room for twice as many.
 const PIECE: usize = 256 << 10;
 /// The signal stack of a thread that is in no handler of the library (see [`PinnedPages`]).
 const NO_STACK: Range<usize> = 0..0;
@@ -78,8 +78,8 @@ impl Call {
         unsafe { raw_call(self.number, arguments) }
     }
 
-    /// Makes the call with a few far pages resident at a time. Where an array is unreadable, or the kernel refuses a length,
-    /// the call is made unchanged, so that the kernel reports the error.
+    /// Makes the call with a few far pages resident at a time. Where an array is unreadable, or the kernel refuses a
+    /// length, the call is made unchanged, so that the kernel reports the error.
     fn serve(&self, far: &Far, local: Array, remote: Array) -> Answer {
         let writes = self.number == libc::SYS_process_vm_writev;
         let here = is_this_process(self.process);
@@ -121,15 +121,15 @@ impl Call {
     }
 }
 
-/// Returns the size in bytes of buffers, at most what the kernel transfers in one call; `None` if a length is one that it
-/// refuses.
+/// Returns the size in bytes of buffers, at most what the kernel transfers in one call; `None` if the kernel refuses
+/// the length of one.
 fn bytes(parts: &[IoVec]) -> Option<usize> {
     let accepted = parts.iter().all(|part| isize::try_from(part.len).is_ok());
     let sum = parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len));
     accepted.then_some(sum.min(MOST_BYTES))
 }
 
-/// Returns whether a number is that of this process or of one of its threads, which the kernel accepts, too.
+/// Returns whether a process number, as the kernel accepts it, is that of this process or of one of its threads.
 fn is_this_process(process: usize) -> bool {
     // SAFETY: numbers only; signal 0 is never sent.
     unsafe {

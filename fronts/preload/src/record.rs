@@ -149,7 +149,7 @@ fn read_large_bytes() {
     words[RecordWord::LargePeak as usize].fetch_max(bytes, Ordering::Relaxed);
 }
 
-/// Stores the bytes outside far memory in the record, which alone survives a sudden end.
+/// Stores the bytes outside far memory in the record, which survives a sudden end of the process, unlike the report.
 pub(crate) fn set_uncovered(bytes: u64) {
     if let Some(words) = words() {
         set(words, RecordWord::Uncovered, bytes);

@@ -1,4 +1,4 @@
-//! Prints one line on standard error when an option of the user first cannot be granted in full.
+//! Prints one line on standard error the first time that an option of the user cannot be granted in full.
 //!
 //! The launcher reports before the program starts what the machine will not grant, and this file does not repeat
 //! that. Only the process that the launcher became prints: its children would repeat it.
@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::{Backing, Refusal};
 use largesse_report::Cause;
 
-/// These causes mean that an option of the user was not granted.
+/// Causes which mean that an option of the user was not granted.
 const ASKED_FOR: [Cause; 9] = [
     Cause::HugetlbPoolEmpty,
     Cause::HugetlbRefused,
@@ -23,9 +23,9 @@ const ASKED_FOR: [Cause; 9] = [
     Cause::Pages64kNotOffered,
     Cause::Pages64kOvertaken,
 ];
-/// These refusals can happen at any block.
+/// Refusals of the kernel that can happen at any block.
 const BY_BLOCK: [Refusal; 4] = [Refusal::PoolEmpty, Refusal::PoolRefused, Refusal::Lock, Refusal::Place];
-/// This variable has the names, separated by commas, of the causes that the launcher reported.
+/// Environment variable with the names, separated by commas, of the causes that the launcher reported.
 const FORETOLD: &str = "LARGESSE_FORETOLD";
 
 /// Has a bit for each cause that was reported, and [`FORETOLD_READ`].
@@ -35,7 +35,8 @@ const FORETOLD_READ: u32 = 1 << 31;
 /// Holds the number of refusals of the kinds in [`BY_BLOCK`] at the last call of [`report_new`].
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
-/// Reports causes that were not granted, if any block was refused since the last call.
+/// Prints the advice for options that were not granted, if the kernel has refused a block something since the last
+/// call.
 pub(crate) fn report_new(heap: &LargeHeap) {
     let Some(backing) = heap::backing() else { return };
     let now = BY_BLOCK.into_iter().map(|what| backing.refused(what)).sum();
@@ -45,7 +46,7 @@ pub(crate) fn report_new(heap: &LargeHeap) {
     }
 }
 
-/// Reports each cause that was not granted, once in a process.
+/// Prints the advice for each option that was not granted, once for each cause in a process.
 #[cold]
 pub(crate) fn report(heap: &LargeHeap) {
     if !is_launched() {

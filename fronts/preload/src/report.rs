@@ -74,7 +74,7 @@ fn limit() -> Value {
     json!({ "bytes": bytes, "change_over_ms": took, "spilling_seconds": seconds })
 }
 
-/// Returns the counters of far memory, in all and by region; null without far memory.
+/// Returns the counters of far memory, in total and by segment; null without far memory.
 fn far() -> Value {
     let (Some(words), Some(segments)) = (far_counters::all(), far_counters::segments()) else {
         return Value::Null;

@@ -21,7 +21,7 @@ pub(crate) fn is_enabled() -> bool {
     ROUTING.limits().2 || MAPPINGS_ONLY.load(Ordering::Relaxed)
 }
 
-/// Returns whether a mapping of `len` bytes is to be served.
+/// Returns whether the library serves mappings of `len` bytes.
 pub(crate) fn takes_mapping(len: usize) -> bool {
     let (min, max, _) = ROUTING.limits();
     is_enabled() && (min..=max).contains(&len)

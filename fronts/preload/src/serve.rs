@@ -1,4 +1,4 @@
-//! Serves requests for blocks from the heap of the process, which the first of them makes.
+//! Serves requests for blocks from the heap of the process, which the first request makes.
 
 use crate::errno::Errno;
 use crate::guard::Inside;
@@ -11,7 +11,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 use largesse_malloc::{Fill, Refused, ResizeError, Resized};
 
-/// Allocates a block; returns `None` if the next allocator shall try.
+/// Allocates a block; returns `None` if the next allocator is to serve the request.
 #[cold]
 pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_void> {
     let _inside = Inside::enter_heap();

@@ -3,8 +3,7 @@
 use crate::{guard, last_thread};
 use largesse_machine::service;
 
-/// Starts a thread that receives none of the program's signals, outside `Inside`, since that allocates; returns whether
-/// it was started.
+/// Starts a thread that receives none of the program's signals. Returns whether it was started.
 pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> bool {
     const STACK: usize = 128 << 10;
     last_thread::watch();

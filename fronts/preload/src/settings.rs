@@ -40,7 +40,7 @@ pub(crate) fn is_launched() -> bool {
     options().pid == Some(std::process::id())
 }
 
-/// Returns whether every thread can use the store of far memory, which then needs no file descriptor.
+/// Returns whether every thread of the process can use the store of far memory, because that needs no file descriptor.
 pub(crate) fn store_is_everywhere() -> bool {
     options().far.as_ref().is_some_and(|config| matches!(config.store, Store::Agent(_)))
 }

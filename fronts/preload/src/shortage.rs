@@ -33,7 +33,8 @@ pub(crate) fn explain(size: usize) {
     }
 }
 
-/// Words the reason: the error of the store of far memory, or else the limits that `limit` returns in bytes.
+/// Returns the reason why memory is short: the error of the store of far memory, or else the limits that `limit`
+/// returns in bytes.
 fn reason(store: Option<&StoreError>, limit: impl Fn(libc::__rlimit_resource_t) -> usize) -> String {
     let file = limit(libc::RLIMIT_FSIZE);
     if let Some(error) = store {

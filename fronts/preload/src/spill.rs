@@ -1,4 +1,4 @@
-//! Keeps the process below `--limit`: large blocks become far memory when it comes near.
+//! Keeps the process below `--limit`: large blocks become far memory when the limit comes near.
 //!
 //! ```text
 //!             ┌──────── the reserve is reached, or a new block could exceed it ────────┐
@@ -26,35 +26,35 @@ use largesse_pages::base_page;
 use largesse_settings::Short;
 use std::time::Instant;
 
-/// Whether and how the limit is watched, as in the picture above.
+/// State of the watch over the limit: [`OFF`], [`WATCHED`], [`ASKED`] or [`FAR`], as in the module's picture.
 static STATE: AtomicU32 = AtomicU32::new(OFF);
 const OFF: u32 = 0;
 const WATCHED: u32 = 1;
 const ASKED: u32 = 2;
 const FAR: u32 = 3;
 
-/// The process whose helper watches the limit. A child of a raw `clone` or of `_Fork` has none.
+/// Number of the process whose helper watches the limit. A child of a raw `clone` or of `_Fork` has no helper.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the line that spilling has begun was printed, or need not be.
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
-/// Number of bytes of new memory that a program can touch in a second, at most.
+/// Largest number of bytes of new memory that a program can touch in a second.
 const BYTES_PER_SECOND: u64 = 8 << 30;
-/// The shortest and the longest pause between two looks at the process's own memory.
+/// The shortest and the longest pause between two readings of the process's own memory.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 /// Time after which the limits are read again in any case, because other processes use memory, too.
 const READ_AFTER: Duration = Duration::from_millis(250);
-/// The same, as a multiple of the time that a reading takes, where that is more.
+/// Least time between two readings of the limits, as a multiple of the time that a reading takes.
 const REST: u32 = 50;
-/// Smallest growth of the process in bytes after which the limits are read again; half of what is left, where that is
-/// more.
+/// Smallest growth of the process in bytes after which the limits are read again; half of the bytes that the limit
+/// leaves, where that is more.
 const LEAST_GROWTH: u64 = 1 << 20;
 /// Least bound of resident far memory, in bytes.
 const LEAST_LOCAL: u64 = 4 << 20;
 
-/// Begins to watch the limit of the settings, if there is one, for a new heap. The error is the reason why it could not
-/// be kept.
+/// Begins to watch the limit of the settings, if there is one, for a new heap. The error is the reason why the process
+/// cannot be kept below it.
 pub(crate) fn begin() -> Result<(), String> {
     if let Some(config) = &options().limit {
         change_over::prepare(&config.far)?;
@@ -77,7 +77,8 @@ pub(crate) fn give_up(why: &str) {
     }
 }
 
-/// Continues in a forked child, which needs a helper of its own. Returns whether the limit is watched there.
+/// Continues to watch the limit in a forked child, which needs a helper of its own. Returns whether the child has a
+/// limit.
 pub(crate) fn in_child() -> bool {
     ANNOUNCED.store(true, Ordering::Relaxed); // the parent's line is enough
     OWNER.store(std::process::id(), Ordering::Relaxed); // Relaxed: the child has one thread
@@ -97,8 +98,8 @@ pub(crate) fn forget() {
     STATE.store(OFF, Ordering::Relaxed); // Relaxed: the child has one thread
 }
 
-/// Has large blocks made far memory if the heap could exceed its limit, with a block that was just allocated and is not
-/// touched yet. Returns once that is done, or refused.
+/// If the heap could exceed its limit with a block that was just allocated and is not touched yet, has the helper make
+/// large blocks far memory. Returns once that is done or refused.
 pub(crate) fn before_use(heap: &LargeHeap) {
     // Relaxed: as in `is_watched`.
     if STATE.load(Ordering::Relaxed) == WATCHED && heap.exceeds_limit() {
@@ -119,7 +120,7 @@ fn ask() {
     }
 }
 
-/// Watches the limit in the helper thread.
+/// The helper thread's watch over the limit, with its last readings.
 #[derive(Debug)]
 pub(crate) struct LimitWatch<'a> {
     limit: Option<&'a Limit>,
@@ -141,7 +142,8 @@ impl<'a> LimitWatch<'a> {
         LimitWatch { limit, left: Left::default(), near: 0, read_at: None, read_after: READ_AFTER, local: 0 }
     }
 
-    /// Sleeps while `word` holds `value`, at most for the time `most`, and keeps the limit.
+    /// Keeps the process below the limit and sleeps in between, while `word` holds `value`, at most for the time
+    /// `most`.
     pub(crate) fn sleep(&mut self, heap: &'static LargeHeap, word: &AtomicU32, value: u32, most: Duration) {
         let began = Instant::now();
         while word.load(Ordering::Relaxed) == value
@@ -155,8 +157,8 @@ impl<'a> LimitWatch<'a> {
         }
     }
 
-    /// Reads what the limit leaves, if it may have changed much, and acts on it. Returns the time after which to look
-    /// again.
+    /// Reads how many bytes the limit leaves, if that may have changed much, and acts on it. Returns the time after
+    /// which to look again.
     pub(crate) fn step(&mut self, heap: &'static LargeHeap) -> Duration {
         let Some(limit) = self.limit.filter(|_| is_watched()) else { return Duration::MAX };
         let state = STATE.load(Ordering::Acquire);
@@ -183,7 +185,7 @@ impl<'a> LimitWatch<'a> {
         self.read_at = Some(Instant::now());
     }
 
-    /// Lets the heap stay on near memory if it can, and changes over otherwise.
+    /// Leaves the heap on near memory if the limit is far enough away; otherwise makes it far memory.
     fn stay_near(&mut self, limit: &Limit, heap: &'static LargeHeap, asked: bool) {
         let is_far_from_it = |left: &Left| left.before_reserve > 0 && !(asked && heap.exceeds_limit());
         let began = Instant::now();
@@ -229,7 +231,7 @@ impl<'a> LimitWatch<'a> {
         STATE.store(FAR, Ordering::Release);
     }
 
-    /// Sets the bound of far memory to what the limit leaves for it.
+    /// Sets the bound of far memory to the bytes that the limit leaves for it.
     fn follow(&mut self) {
         let Some(far) = heap::far() else { return };
         let local = self.bound(far_resident());
@@ -240,7 +242,7 @@ impl<'a> LimitWatch<'a> {
         announce();
     }
 
-    /// Returns the bytes that far memory may have resident, of which it has `resident` now.
+    /// Returns the number of bytes that far memory may have resident, given that it has `resident` bytes now.
     fn bound(&self, resident: u64) -> u64 {
         (resident + self.left.before_reserve).saturating_sub(self.left.of_reserve).max(LEAST_LOCAL)
     }

@@ -14,11 +14,11 @@ use core::ffi::{c_char, c_int};
 use largesse_report::Cause;
 use largesse_settings::Unknown;
 
-/// This library has this file name.
+/// File name of this library.
 const NAME: &str = "liblargesse.so";
 
-/// Prints a line for each variable that has no effect, unless the parent process has the library and prints it. For
-/// programs that it starts, the launcher prints them.
+/// Prints a line for each environment variable of Largesse that has no effect, unless the parent process has the
+/// library and so has printed it. The launcher prints the lines for programs that it starts.
 fn remark_on_settings() {
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
     let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));

@@ -1,8 +1,8 @@
 //! Finds the static arrays of the main program (data and bss) that can become far memory.
 //!
-//! Some parts of these segments cannot, because the dynamic linker or the C library continues to use them: those that
-//! are made read-only after relocation (RELRO), the tables of addresses (GOT), and objects that libraries share with
-//! the program by copy relocation.
+//! Some parts of these ELF segments cannot, because the dynamic linker or the C library continues to use them: those
+//! that are made read-only after relocation (RELRO), the tables of addresses (GOT), and objects that libraries share
+//! with the program by copy relocation.
 
 use crate::slots::object::{Object, main_program};
 use core::ops::Range;
@@ -25,7 +25,8 @@ pub(crate) fn pieces() -> Vec<Piece> {
     main_program(of).unwrap_or_default()
 }
 
-/// Returns the writable parts of the main program that contain `pieces`: an object may begin before a piece.
+/// Returns the writable parts of the main program that contain `pieces`. System calls on these are filtered, because an
+/// object that reaches into a piece may begin before it.
 pub(crate) fn around<'a>(pieces: impl Iterator<Item = &'a Piece> + Clone) -> Vec<Range<usize>> {
     let holds = |part: &Range<usize>| pieces.clone().any(|piece| part.contains(&piece.at.start));
     let parts = main_program(|object| object.writable().map(|part| part.memory).filter(holds).collect());

@@ -17,10 +17,10 @@ use std::time::Instant;
 
 /// Largest number of intervals of a time line.
 const MOST: usize = 512;
-/// The first intervals have this length.
+/// Length of the first intervals.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// Holds the counters at one time.
+/// The values of the counters at one time.
 #[derive(Clone, Copy)]
 struct Reading {
     at: Duration,
@@ -101,7 +101,7 @@ pub(crate) fn finish() -> Option<Vec<Value>> {
     })
 }
 
-/// The report shows the values of these counters at the end of an interval, and the increase of all others.
+/// The counters of which the report shows the values at the end of an interval. Of all others it shows the increase.
 const NOW: [Count; 12] = [
     Count::LocalBytes,
     Count::ResidentBytes,

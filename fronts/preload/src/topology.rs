@@ -1,6 +1,6 @@
 //! Exports the machine's processors and NUMA nodes to callers in C (`include/largesse.h`).
 //!
-//! The calls run without `Inside`, because reading a folder allocates from the C library.
+//! The calls run outside the guard `Inside`, because reading a folder allocates from the C library.
 
 use crate::handed_out::{REFUSED, Structure, fill_all};
 use crate::signals::Blocked;
@@ -45,7 +45,7 @@ fn here() -> Option<Topology> {
     Topology::read(Path::new("/")).ok()
 }
 
-/// Writes at most `capacity` online processors to `out`, and returns the number of all, or [`REFUSED`].
+/// Writes descriptions of at most `capacity` online processors to `out`, and returns the number of all, or [`REFUSED`].
 ///
 /// # Safety
 /// `out` must point to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` be 0.
@@ -78,7 +78,7 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut CpuInfo, capacity: usize
     unsafe { list(out, capacity, &all) }
 }
 
-/// Writes at most `capacity` online nodes to `out`, and returns the number of all, or [`REFUSED`].
+/// Writes descriptions of at most `capacity` online nodes to `out`, and returns the number of all, or [`REFUSED`].
 ///
 /// # Safety
 /// The requirements are those of [`largesse_cpus`].
@@ -116,7 +116,7 @@ pub(crate) extern "C" fn largesse_distance(from: c_int, to: c_int) -> c_int {
     distance().and_then(|distance| c_int::try_from(distance).ok()).unwrap_or(-1)
 }
 
-/// Fills in the caller's array, and returns the number of all structures, or [`REFUSED`].
+/// Copies the structures `all` to the caller's array, and returns their number, or [`REFUSED`].
 ///
 /// # Safety
 /// The requirements are those of [`largesse_cpus`].

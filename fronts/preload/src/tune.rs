@@ -1,4 +1,4 @@
-//! Tunes compute cores that a program marks by `largesse_tune_begin` and `largesse_tune_end`, each name by itself.
+//! Tunes the compute cores that a program marks by `largesse_tune_begin` and `largesse_tune_end`, each by its name.
 
 use crate::guard::Inside;
 use crate::{heap, status};
@@ -16,7 +16,7 @@ struct MarkedCore {
     name: Vec<u8>,
     core: ComputeCore,
     began: Option<Instant>,
-    /// Each iteration, and the transfer unit chosen for the next one, in base pages.
+    /// The first iterations, each with the transfer unit in base pages that was chosen for the next one.
     shown: Vec<(Iteration, usize)>,
 }
 

@@ -11,13 +11,14 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 /// Most elements in an array of buffers or of messages (`UIO_MAXIOV`).
 pub(crate) const MOST_PARTS: usize = 1024;
 
-/// Reads an array of buffers; `None` where it is unreadable, or longer than the kernel accepts.
+/// Reads an array of buffers; returns `None` if it is unreadable, or longer than the kernel accepts.
 pub(crate) fn read_parts(at: usize, count: usize, pinned: &mut PinnedPages<'_>) -> Option<Vec<IoVec>> {
     let array = (count <= MOST_PARTS).then(|| read_array::<2>(at, count, pinned))??;
     Some(array.into_iter().map(|[at, len]| IoVec { at, len }).collect())
 }
 
-/// Reads `len` structures of `N` words each; `None` where they are inaccessible. `pinned` keeps their far pages resident.
+/// Reads `len` structures of `N` words each; returns `None` if they are inaccessible. `pinned` keeps their far pages
+/// resident.
 pub(crate) fn read_array<const N: usize>(
     at: usize,
     len: usize,

@@ -8,17 +8,17 @@ use largesse_pages::base_page;
 use largesse_policy::replacement::Refaults;
 use std::time::Instant;
 
-/// Waiting time is measured in windows of this length.
-const WINDOW: Duration = Duration::from_secs(60);
-/// A window with at least this waiting time is reported. Threads that wait at the same time count once.
+/// Length of the periods in which waiting time is measured.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Waiting time from which on a period is reported. Threads that wait at the same time count once.
 const REPORTED_WAIT: Duration = Duration::from_secs(45);
-/// More local memory is advised if at least one in this number of evicted pages is refaulted.
+/// More local memory is advised if at least one in this number of evicted pages was refaulted.
 const EVICTIONS_PER_REFAULT: u64 = 4;
 
-/// Holds totals since the start, or of one window.
+/// Totals since the start of the process, or of one period.
 #[derive(Clone, Copy, Debug, Default)]
 struct WaitTotals {
-    /// Time since the start, or length of the window.
+    /// Time since the start, or length of the period.
     at: Duration,
     /// Time in which at least one thread waited.
     waited: Duration,
@@ -39,21 +39,21 @@ impl WaitTotals {
     }
 }
 
-/// Measures the program's waits for far memory in windows of [`WINDOW`].
+/// Measures the program's waits for far memory in periods of [`PERIOD`].
 #[derive(Debug)]
 pub(crate) struct WaitMonitor {
     began: Instant,
-    /// Totals at the start of the window.
-    window: WaitTotals,
+    /// Totals at the start of the period.
+    period: WaitTotals,
     is_reported: bool,
 }
 
 impl WaitMonitor {
     pub(crate) fn new() -> WaitMonitor {
-        WaitMonitor { began: Instant::now(), window: WaitTotals::default(), is_reported: false }
+        WaitMonitor { began: Instant::now(), period: WaitTotals::default(), is_reported: false }
     }
 
-    /// Prints the line if a window has ended in which threads waited for at least [`REPORTED_WAIT`], for the first
+    /// Prints the line if a period has ended in which threads waited for at least [`REPORTED_WAIT`], for the first
     /// time.
     pub(crate) fn check(&mut self) {
         let at = self.began.elapsed();
@@ -61,39 +61,39 @@ impl WaitMonitor {
         let pager = far.pager();
         let evictions = pager.counters.get(Count::Evictions);
         let now = WaitTotals { at, waited: pager.stalled(), evictions, refaults: pager.refaults() };
-        if let Some(window) = self.step(now)
+        if let Some(period) = self.step(now)
             && settings::is_launched()
         {
-            warn(&message(&window, &pager.counters, spill::is_watched()));
+            warn(&message(&period, &pager.counters, spill::is_watched()));
         }
     }
 
-    /// Returns whether a window ends at `at` and none was reported before.
+    /// Returns whether a period ends at `at` and none was reported before.
     fn is_due(&self, at: Duration) -> bool {
-        !self.is_reported && at - self.window.at >= WINDOW
+        !self.is_reported && at - self.period.at >= PERIOD
     }
 
-    /// Ends the window, where the totals since the start are `now`. Returns the totals of the window if it is the first
-    /// one to be reported.
+    /// Ends the present period if it is over; `now` has the totals since the start. Returns the totals of the period if
+    /// it is the first one to be reported.
     fn step(&mut self, now: WaitTotals) -> Option<WaitTotals> {
         if !self.is_due(now.at) {
             return None;
         }
-        let window = now.since(&core::mem::replace(&mut self.window, now));
-        self.is_reported = window.waited >= REPORTED_WAIT;
-        self.is_reported.then_some(window)
+        let period = now.since(&core::mem::replace(&mut self.period, now));
+        self.is_reported = period.waited >= REPORTED_WAIT;
+        self.is_reported.then_some(period)
     }
 }
 
-/// Words the line; `limited` says that far memory is bounded by `--limit` instead of `--local`.
-fn message(window: &WaitTotals, words: &Counters, limited: bool) -> String {
+/// Returns the line about a period; `limited` says that far memory is bounded by `--limit` instead of `--local`.
+fn message(period: &WaitTotals, words: &Counters, limited: bool) -> String {
     let local = words.get(Count::LocalBytes);
     let waited = format!(
         "this program waited for far memory in {} of {} s",
-        window.waited.as_secs(),
-        window.at.as_secs()
+        period.waited.as_secs(),
+        period.at.as_secs()
     );
-    if window.refaults.pages() < window.evictions / EVICTIONS_PER_REFAULT || window.refaults.pages() == 0 {
+    if period.refaults.pages() < period.evictions / EVICTIONS_PER_REFAULT || period.refaults.pages() == 0 {
         let more =
             if limited { "higher --limit".to_owned() } else { format!("--local above {} MiB", local >> 20) };
         return format!(
@@ -103,7 +103,7 @@ fn message(window: &WaitTotals, words: &Counters, limited: bool) -> String {
     // The working set cannot exceed all data of far memory.
     let all = words.get(Count::ResidentBytes).saturating_add(words.get(Count::StoredBytes));
     let needed =
-        (local + window.refaults.missing() * base_page() as u64).min(all.max(local)).div_ceil(1 << 20);
+        (local + period.refaults.missing() * base_page() as u64).min(all.max(local)).div_ceil(1 << 20);
     let local = local >> 20;
     if limited {
         let more = needed.saturating_sub(local);
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn few_refaults_advise_a_faster_store() {
         let waited = Duration::from_secs(51);
-        let window = WaitTotals { at: WINDOW, waited, evictions: 1000, ..WaitTotals::default() };
-        let text = message(&window, &Counters::default(), false);
+        let period = WaitTotals { at: PERIOD, waited, evictions: 1000, ..WaitTotals::default() };
+        let text = message(&period, &Counters::default(), false);
         assert!(text.contains("in 51 of 60 s") && text.contains("a faster store"), "{text}");
-        let text = message(&window, &Counters::default(), true);
+        let text = message(&period, &Counters::default(), true);
         assert!(text.contains("a faster store") && text.ends_with("a higher --limit"), "{text}");
     }
 }

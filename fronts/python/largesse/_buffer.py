@@ -30,7 +30,7 @@ class _View(ctypes.Structure):
 
 
 class Memory(NamedTuple):
-    """The memory of an array, valid while its buffer is held."""
+    """The memory of an array, valid inside the `with` block of `memory`."""
 
     address: int
     """Address of the first element."""
@@ -39,7 +39,7 @@ class Memory(NamedTuple):
     itemsize: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """Distances of neighbours in bytes."""
+    """Distances in bytes of neighbours along each axis."""
 
     def bounds(self) -> tuple[int, int]:
         """Returns the lowest address of an element, and the end of the highest."""
@@ -54,7 +54,7 @@ class Memory(NamedTuple):
 
 @contextmanager
 def memory(array: Any, writable: bool = False) -> Iterator[Memory]:
-    """Holds the buffer of `array`; an object without one is a TypeError, as from Python itself."""
+    """Holds the buffer of `array` in a `with` block; raises TypeError for an object without a buffer."""
     view = _View()
     python = ctypes.pythonapi
     flags = _FORMAT | _STRIDES | (_WRITABLE if writable else 0)

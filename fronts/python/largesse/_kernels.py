@@ -18,7 +18,7 @@ _TAKEN = "float32, float64, complex64 or complex128"
 
 
 class _Vector(NamedTuple):
-    """Elements at equal distances, in the terms of BLAS."""
+    """A vector of elements at equal distances, as BLAS describes it."""
 
     length: int
     lowest: int
@@ -29,7 +29,7 @@ class _Vector(NamedTuple):
 
 class _Kind(NamedTuple):
     letter: str
-    """Prefix of the functions: s or d."""
+    """Prefix of the names of the library's kernels: s for float, d for double."""
     real_bytes: int
     is_complex: bool
 
@@ -50,7 +50,7 @@ def _kind(data: Memory, name: str) -> _Kind:
 
 def _vector(data: Memory, kind: _Kind) -> Optional[_Vector]:
     """Returns the elements in the order of their indices as one vector; None if their distances differ, or are no
-    multiple of an element's part."""
+    multiple of the size of an element."""
     count, step = 1, kind.item_bytes
     for length, stride in zip(reversed(data.shape), reversed(data.strides)):
         if length == 1:
@@ -142,7 +142,7 @@ def _along(kernel: Callable[[_Kind, _Vector], Number], x: Any, axis: int, contig
 
 
 sum_of = sum
-"""Python's own function, whose name the module uses for its own."""
+"""Python's own `sum`, which the function of this module hides."""
 
 
 def sum(x: Any, axis: Optional[int] = None) -> Any:

@@ -86,7 +86,7 @@ def own_copy() -> Path:
 
 
 def _machine_of(path: Path) -> bytes:
-    """Returns class, byte order and machine of an ELF file; nothing of another file."""
+    """Returns class, byte order and machine of an ELF file; no bytes for another file."""
     with open(path, "rb") as file:
         head = file.read(64)
     if len(head) < 64 or not head.startswith(b"\x7fELF"):

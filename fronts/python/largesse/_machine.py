@@ -14,29 +14,29 @@ class Processor(NamedTuple):
     """A processor that is online."""
 
     cpu: int
-    """The kernel's number."""
+    """The kernel's number of the processor."""
     core: Optional[int]
     package: Optional[int]
-    """Its core and package, counted from 0; None if unknown."""
+    """Numbers of the processor's core and package, counted from 0; None if unknown."""
     node: Optional[int]
-    """Its NUMA node; None if it has none, or it is unknown."""
+    """Number of the processor's NUMA node; None if it has none, or it is unknown."""
     permitted: bool
-    """Whether this process may run on it."""
+    """Whether this process may run on the processor."""
 
 
 class Node(NamedTuple):
     """A NUMA node."""
 
     node: int
-    """The kernel's number."""
+    """The kernel's number of the node."""
     cpus: int
-    """Number of its processors; 0 if it has only memory."""
+    """Number of the node's processors; 0 if it has only memory."""
     bytes: int
     free_bytes: int
 
 
 class Machine(NamedTuple):
-    """Processors and NUMA nodes of this machine, and its counter."""
+    """Processors and NUMA nodes of this machine, and its cycle counter."""
 
     processors: Tuple[Processor, ...]
     nodes: Tuple[Node, ...]
@@ -45,7 +45,7 @@ class Machine(NamedTuple):
     counter: str
     """The counter of cycles(): "TSC", "CNTVCT", or "clock"."""
     hertz: float
-    """Its ticks per second."""
+    """Ticks per second of that counter."""
 
     def __repr__(self) -> str:
         return "\n\n".join(

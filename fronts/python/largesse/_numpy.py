@@ -101,7 +101,7 @@ class _Capsule:
         self._address = get_at(self._capsule, _CAPSULE)
 
     def handler(self) -> _Handler:
-        """Returns the handler in its place in memory."""
+        """Returns the default handler, without copying it."""
         return _Handler.from_address(self._address)
 
     def allocator(self) -> int:

@@ -14,7 +14,7 @@ _LEAST_KB = 64
 
 
 class _Switch:
-    """Large pages are on after `enable`, and while any thread is inside `pages`."""
+    """The state of large pages, which are on after `enable`, and while any thread is inside `pages`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

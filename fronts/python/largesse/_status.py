@@ -26,7 +26,7 @@ class Status:
     support: bool
     """Whether arrays can be served in this process."""
     why: Optional[str]
-    """The reason if they cannot, and what to do."""
+    """The reason why arrays cannot be served, and what to do; None if they can."""
     enabled: bool
     """Whether new arrays are served."""
     hooked: str
@@ -138,7 +138,7 @@ def _installed() -> bool:
 
 
 def _why(now: Any) -> Optional[str]:
-    """Returns the reason why arrays cannot be served; a process that is not served yet can be."""
+    """Returns the reason why arrays cannot be served; None if they can, also before the first is served."""
     why = why_not()
     if why and _abi.HOOKED[now.hooked] == "no":
         # The library does not know that NumPy's handler can be replaced, and says what else there is.

@@ -22,14 +22,14 @@ def size(count: float) -> str:
 
 
 def text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Returns a table whose columns are as wide as their longest cell."""
+    """Returns a table as text, whose columns are as wide as their longest cell."""
     cells = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells)
 
 
 def as_html(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Returns the same table for a notebook."""
+    """Returns a table as HTML, for a notebook."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

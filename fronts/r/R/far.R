@@ -35,7 +35,7 @@ store_named <- function(store, call) {
   name
 }
 
-# Returns the figures of far memory, or NULL without it.
+# Returns the counters of far memory, or NULL if there is none.
 far_now <- function(now) {
   if (now$far_local_bytes == 0) return(NULL)
   words <- unlist(now[startsWith(names(now), "far_")])

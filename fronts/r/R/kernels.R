@@ -49,7 +49,7 @@ reduce <- function(name, x, call) {
   .Call(C_of_one, match(name, of_one) - 1L, x)
 }
 
-# Returns the vector itself if it holds doubles, else a copy that does.
+# Returns the vector itself if it holds doubles, else a copy with doubles.
 doubles <- function(x, name, call) {
   if (is.double(x)) return(x)
   if ((is.numeric(x) || is.logical(x)) && !is.factor(x)) return(as.double(x))

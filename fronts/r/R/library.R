@@ -20,7 +20,7 @@ own_copy <- function() {
   ))
 }
 
-# Returns NULL if the process has the library, which is loaded if necessary; else the reason why not.
+# Loads the library if the process has none. Returns NULL, or the reason why it has none.
 # Each call tries again, so that a path may be set after library(largesse).
 no_library <- function() {
   found <- .Call(C_find_library)
@@ -33,7 +33,7 @@ no_library <- function() {
   problem
 }
 
-# Returns the reason why large pages cannot be used, or NULL.
+# Returns the reason why large pages cannot be used, or NULL if they can.
 unsupported <- function() {
   why <- no_library()
   if (is.null(why)) .Call(C_why_not) else why

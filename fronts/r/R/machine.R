@@ -45,7 +45,7 @@ print.largesse_cycles <- function(x, ...) {
   invisible(x)
 }
 
-# Fails without the library. Processors and time do not need large pages.
+# Fails if there is no library. Unlike `need_library`, it accepts a process that cannot have large pages.
 need_placement <- function(call) {
   why <- no_library()
   if (!is.null(why)) fail("liblargesse.so is not here: ", why, call = call)

@@ -1,4 +1,4 @@
-# Far memory in a session: chosen before the first large vector, refused with words afterwards.
+# Far memory in a session: chosen before the first large vector, refused with a message afterwards.
 source("support/start.R")
 
 # Each case is a session of its own, which says "done" at its end.
@@ -12,7 +12,7 @@ session <- function(...) {
 store <- paste0("file:", file.path(getwd(), "far pages"))
 begin <- sprintf("far_memory('16M', store = '%s')", store)
 
-# A value without sense gets a message that says which values have it.
+# A wrong value gets a message with the accepted values.
 fails(far_memory(), "local is missing", "far_memory(\"4G\")")
 fails(far_memory("much"), "local \"much\"", "512M")
 fails(far_memory("1000"), "the least is 1M")
@@ -23,7 +23,7 @@ fails(far_memory(c("1G", "2G")), "one string")
 fails(tuned(1, 2), "name must be one string")
 stopifnot(is.null(ISM.status()$far))
 
-# Marks without far memory: the value, and nothing else.
+# Without far memory, `tuned` returns the value and does nothing else.
 stopifnot(tuned("a", 5) == 5, inherits(try(tuned("a", stop("as planned")), silent = TRUE), "try-error"))
 
 # After a large vector it is too late, and the session goes on.

@@ -1,4 +1,4 @@
-# lg_sum and its kin: answers, types, what is refused.
+# lg_sum and the other kernels: results, types, refused arguments.
 source("support/start.R")
 
 x <- 1 / seq_len(1000)

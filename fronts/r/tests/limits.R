@@ -1,4 +1,4 @@
-# minKB and maxKB: what is taken, and what is said of a bad one. Nothing changes after an error.
+# minKB and maxKB: which vectors are large, and the messages about bad values, after which nothing changes.
 source("support/start.R")
 ISM(TRUE, minKB = 256, maxKB = 2^40)
 before <- ISM.status()[c("status", "minKB", "maxKB")]
@@ -17,7 +17,7 @@ stopifnot(identical(ISM.status()[names(before)], before))
 # The call in the condition is the one that was typed.
 stopifnot(identical(conditionCall(fails(ISM(minKB = -1))), quote(ISM(minKB = -1))))
 
-# Only what lies between the limits is taken; the slides' own call puts the limits back.
+# Only vectors between the limits are large; a call with the values of ISM.status() changes nothing.
 ISM(TRUE, minKB = 4096, maxKB = 16384)
 stopifnot(!is_large(numeric(2^18)), is_large(numeric(2^20)), !is_large(numeric(2^22)))
 ISM(on = TRUE, minKB = ISM.status()$minKB, maxKB = ISM.status()$maxKB)

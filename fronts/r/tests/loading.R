@@ -1,4 +1,4 @@
-# Never two libraries, and words where there is none. Each case is a session of its own.
+# A process never has two libraries, and a message says if it has none. Each case is a session of its own.
 source("support/start.R")
 
 session <- function(code, ...) {
@@ -33,7 +33,7 @@ session(c(
   sprintf("stopifnot(identical(normalizePath(s$library), normalizePath('%s')))", second)
 ), paste0("LD_PRELOAD=", second))
 
-# With nothing said, the copy that was installed with the package, which is the same file.
+# Without a setting, the copy that was installed with the package, which is the same file.
 session(c("library(largesse)", copies, if (!preloaded) c(
   "own <- system.file('lib', 'liblargesse.so', package = 'largesse')",
   "stopifnot(nzchar(own), ISM.status()$library == own)"

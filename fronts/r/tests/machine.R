@@ -6,7 +6,7 @@ stopifnot(is.data.frame(here$processors), nrow(here$processors) >= 1, any(here$p
 stopifnot(sum(here$nodes$cpus) == nrow(here$processors), all(here$nodes$bytes >= here$nodes$free_bytes))
 stopifnot(all(diag(here$distances) == 10), here$hertz > 1e6, nzchar(here$counter))
 
-# Kept on one processor, every thread of this R is there; its children too.
+# After pinning to one processor, every thread of this R is there, and its children are, too.
 allowed <- function() sub(".*:\\s*", "", grep("^Cpus_allowed_list", readLines("/proc/self/status"), value = TRUE))
 permitted <- here$processors$cpu[here$processors$permitted]
 first <- permitted[1]
@@ -26,7 +26,7 @@ fails(pin(0.5), "numbers from 0")
 fails(pin(first, NA), "process must be TRUE or FALSE")
 stopifnot(identical(allowed(), before))
 
-# The value, and the time of each evaluation; where the call is.
+# cycles() returns the value and the time of each evaluation, in the frame of its caller.
 y <- 1
 counted <- cycles(y <- y + 1, times = 5)
 stopifnot(y == 6, counted$value == 6, length(counted$ticks) == 5, all(counted$ticks > 0))

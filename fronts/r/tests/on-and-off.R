@@ -1,4 +1,4 @@
-# The switch does what it says, tells what it was, and a block lives as long as its vector.
+# ISM switches large pages on and off and returns the former state; a block lives as long as its vector.
 source("support/start.R")
 
 stopifnot(identical(ISM.status()$status, preloaded))

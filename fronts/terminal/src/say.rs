@@ -23,7 +23,7 @@ macro_rules! complain {
 }
 pub use complain;
 
-/// The escape codes of the colours that this command uses, and of their end.
+/// Escape codes of the colours that this command uses, and the code that ends a colour.
 const COLOURS: [&str; 8] = ["0", "1", "2", "32", "33", "36", "1;31", "1;32"];
 
 /// Prints our own words, with characters escaped that a terminal could obey.

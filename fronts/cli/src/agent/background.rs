@@ -1,15 +1,15 @@
-//! Runs the agent in a background process: the parent returns at once, and no descriptor of its own stays open.
+//! Runs the agent in a background process, which keeps no descriptor of the original process open.
 
 use crate::descriptors::close_range;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
-/// Tells which of the two processes [`Background::enter`] has returned in.
+/// The process in which [`Background::enter`] has returned.
 pub(super) enum Background {
     /// The original process, and whether the background process is ready.
     Parent { ready: bool },
-    /// The background process, which still has the standard streams.
+    /// The background process, in which the standard streams are still open.
     Child(Ready),
 }
 

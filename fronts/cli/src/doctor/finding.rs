@@ -10,7 +10,7 @@ pub(crate) enum Status {
     Ok,
     Info,
     Advice,
-    /// The finding keeps programs from getting large pages.
+    /// Programs do not get large pages because of this.
     Problem,
 }
 
@@ -38,7 +38,7 @@ impl Subject {
     }
 }
 
-/// A row of the table, and an object of `--json`.
+/// The result of a check: a row of the table, and an object of `--json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     #[serde(skip)]

@@ -1,5 +1,5 @@
-//! Facts that are in no file of the kernel: results of trials, and facts about this process. A saved machine has them
-//! in a file `live` at its root, one a line.
+//! Facts that are in no file of the kernel: results of trying system calls, and facts about this process. A saved
+//! machine has them in a file `live` at its root, one a line.
 
 use super::tree::Tree;
 use std::collections::BTreeMap;

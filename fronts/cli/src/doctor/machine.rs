@@ -7,7 +7,7 @@ use largesse_machine::Bitmap;
 use largesse_machine::room::Mount;
 use serde::Serialize;
 
-/// Facts about the machine and about the process that asks.
+/// Facts about the machine and about the process that runs the doctor.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct MachineFacts {
     pub(crate) kernel: String,
@@ -113,7 +113,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Returns how many numbers are in a list such as `0-3,8`; none are in another text.
+/// Returns how many numbers are in a list such as `0-3,8`; 0 for any other text.
 fn count(list: &str) -> usize {
     list.parse().map_or(0, |numbers: Bitmap| numbers.len())
 }

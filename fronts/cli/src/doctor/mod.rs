@@ -132,7 +132,8 @@ fn change(args: &Args, tree: &Tree, live: &Live, machine: &MachineFacts) -> Exit
     if fix::apply(tree, &plan, how) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns the message for a plan without steps; notes mean that not all is fine.
+/// Returns the message for a plan without steps. `all_is_fine` is false if the plan has notes about settings that stay
+/// as they are.
 fn nothing(undo: bool, all_is_fine: bool) -> &'static str {
     match (all_is_fine, undo) {
         (true, true) => "Nothing to undo.",

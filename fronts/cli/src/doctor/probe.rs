@@ -1,5 +1,5 @@
-//! Tries calls of which no file tells whether they are granted, each in a forked child, so that a filter that kills the
-//! caller kills only that child.
+//! Tries whether system calls are granted, which no file tells. Each is tried in a forked child, so that a filter that
+//! kills the caller kills only that child.
 //!
 //! # Invariants
 //! 1. The child calls one function and `_exit`s, so that no destructor of the parent runs twice.
@@ -40,8 +40,8 @@ const TRIALS: &[(&str, Trial)] = &[
     ("perf_event_open", perf_event_open),
 ];
 
-/// Tries every system call of [`TRIALS`] in a child, and returns what came out, with other facts that are in no file
-/// of the kernel. `preload` is the value of `LD_PRELOAD`.
+/// Tries every system call of [`TRIALS`] in a child, and returns the results, with other facts that are in no file of
+/// the kernel. `preload` is the value of `LD_PRELOAD`.
 pub(crate) fn live(preload: Option<String>) -> Live {
     let trials = TRIALS.iter().map(|&(name, trial)| (name.to_owned(), in_child(trial))).collect();
     // SAFETY: takes no pointers; the four unused arguments are zero, as the call requires.

@@ -47,7 +47,7 @@ impl Tree {
         self.read(path)?.parse().ok()
     }
 
-    /// Returns the names in a directory, sorted; none if it cannot be read.
+    /// Returns the names in a directory, sorted; an empty list if it cannot be read.
     pub(crate) fn list(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.at(path)) else { return Vec::new() };
         let mut names: Vec<String> =

@@ -206,7 +206,7 @@ impl PageSizes {
     }
 }
 
-/// Returns the folders named as `hugepages-2048kB` in `folder`, each with the bytes of its page.
+/// Returns the folders in `folder` with names such as `hugepages-2048kB`, each with the bytes of its page.
 fn sizes(folder: &Path) -> Vec<(u64, std::path::PathBuf)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let sized = entries.filter_map(|entry| {

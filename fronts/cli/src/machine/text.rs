@@ -44,7 +44,7 @@ pub(super) fn full(seen: &MachineSnapshot) -> String {
     text
 }
 
-/// Returns the count and the noun as [`counted`] does, or `cores not known` for none.
+/// Returns the count and the noun as [`counted`] does, or a text such as `cores not known` if the count is 0.
 fn known(count: usize, noun: &str) -> String {
     if count == 0 { format!("{noun}s not known") } else { counted(count as u64, noun) }
 }

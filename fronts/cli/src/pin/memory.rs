@@ -49,8 +49,8 @@ fn refusal(error: &MapError) -> String {
     }
 }
 
-/// Sets the memory policy of this thread, which the program inherits at `exec`. Without `machine` only the kernel
-/// refuses nodes that do not exist.
+/// Sets the memory policy of this thread, which the program inherits at `exec`. If `machine` is `None`, the kernel
+/// alone refuses nodes that do not exist.
 pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), PlacementError> {
     let listed = |text: &str| match machine {
         None if text.trim() == "all" => Err(PlacementError::NotKnown),

@@ -49,7 +49,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Reads a report; a file with other contents is null.
+/// Reads a report; returns null for a file that is not JSON.
 fn read(file: &Path) -> Result<Value, Error> {
     let text = std::fs::read(file).map_err(|error| Error::Unreadable(file.into(), error))?;
     Ok(serde_json::from_slice(&text).unwrap_or_default())
@@ -62,7 +62,7 @@ fn print(file: &Path, report: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Draws `file` to `named`, or next to it without a name.
+/// Draws the report `file` to the file `named`, or next to the report if no file is named.
 fn draw(file: &Path, report: &Value, named: Option<&Path>) -> Result<(), Error> {
     let picture = picture::of(report).map_err(|why| Error::NoPicture(file.into(), why))?;
     match named {

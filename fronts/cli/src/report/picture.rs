@@ -52,8 +52,8 @@ pub(crate) fn timeline(report: &Value) -> Result<(String, Vec<Moment>), NoPictur
     Ok((largesse_text::line(command.join(" ")), moments(intervals)))
 }
 
-/// Returns the moments at the ends of the intervals, after one at the start of the first interval, when far memory was
-/// empty and the limit and the transfer unit are taken from its end.
+/// Returns the moments at the ends of the intervals, after one at the start of the first interval. At that start far
+/// memory was empty; its limit and transfer unit are taken from the interval's end.
 fn moments(intervals: &[Value]) -> Vec<Moment> {
     let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or(0);
     let mut moments: Vec<Moment> = Vec::with_capacity(intervals.len() + 1);

@@ -16,11 +16,11 @@ const NATIVE: u16 = elf::EM_AARCH64;
 #[cfg(target_arch = "riscv64")]
 const NATIVE: u16 = elf::EM_RISCV;
 
-/// Symbols that identify threads, our own library and built-in sanitizers.
+/// Symbols that files are searched for: they identify Largesse's two libraries and built-in sanitizers.
 const SYMBOLS: [&str; 6] =
     ["pthread_create", "largesse_version", "__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"];
 
-/// The parts that matter here of a 64-bit ELF file for this processor.
+/// The parts of a 64-bit ELF file for this processor that decide whether a library can be preloaded into it.
 #[derive(Debug, Default)]
 pub(super) struct Elf {
     interpreter: Option<String>,

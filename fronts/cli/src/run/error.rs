@@ -15,7 +15,7 @@ pub(crate) enum LaunchError {
     /// A setting is refused, or far memory cannot be set up.
     #[error(transparent)]
     Setting(#[from] FarError),
-    /// The smallest block size is above the largest; each has its origin and KiB.
+    /// The smallest block size is above the largest. Each is given by the option or variable that set it, and in KiB.
     #[error(
         "{} ({} KiB) is above {} ({} KiB): no block would be served; give both",
         .min.0, .min.1, .max.0, .max.1

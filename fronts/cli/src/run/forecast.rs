@@ -16,7 +16,7 @@ const CAP_IPC_LOCK: u32 = 14;
 /// Name of the variable that tells the library which causes were announced, so that it does not repeat them.
 pub(super) const VARIABLE: &str = "LARGESSE_FORETOLD";
 
-/// Describes a request that will not be granted.
+/// A request that will not be granted.
 #[derive(Debug)]
 pub(super) struct Shortfall {
     /// Causes that the library may count for the request.
@@ -151,7 +151,8 @@ fn lock(root: &Path) -> Option<String> {
     lock_line(limit.rlim_cur / 1024, rights, &field(root, "proc/meminfo", "MemTotal")?)
 }
 
-/// Returns the warning for a limit below half of the memory; a higher limit was probably set on purpose.
+/// Returns the warning for a limit on locked memory below half of the machine's memory; a higher limit was probably set
+/// on purpose.
 fn lock_line(limit_kb: u64, rights: u64, memory: &str) -> Option<String> {
     let memory_kb: u64 = memory.trim_end_matches("kB").trim().parse().ok()?;
     if rights & (1 << CAP_IPC_LOCK) != 0 || limit_kb >= memory_kb / 2 {

@@ -191,7 +191,7 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
     Err(error)
 }
 
-/// Holds a program that can be served, and how to preload the library into it.
+/// A program that can be served, and how to preload the library into it.
 struct Ready {
     program: Executable,
     plan: preload::Preload,
@@ -200,7 +200,8 @@ struct Ready {
 }
 
 impl Ready {
-    /// Checks the program, the library and the options; `ranks` says that other MPI ranks are to hold its pages.
+    /// Checks the program, the library and the options. `ranks` says whether other MPI ranks are to hold the program's
+    /// pages.
     fn check(args: &Args, settings: &Settings, ranks: bool) -> Result<Ready, LaunchError> {
         let root = Path::new("/");
         if let Some(ReportTarget::File(path)) = &settings.report {

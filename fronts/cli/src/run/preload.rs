@@ -25,7 +25,7 @@ const ALLOCATORS: [&str; 12] = [
 /// Libraries that intercept malloc themselves and abort unless they are loaded first.
 const SANITIZERS: [&str; 5] = ["libasan.so", "libtsan.so", "libmsan.so", "libhwasan.so", "liblsan.so"];
 
-/// Holds the environment for preloading.
+/// The environment that preloads the library.
 #[derive(Debug)]
 pub(super) struct Preload {
     /// New value of `LD_PRELOAD`.

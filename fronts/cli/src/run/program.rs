@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// The shell with which `execvp` runs a text without `#!`.
 const SHELL: &str = "/bin/sh";
-/// Number of nested interpreters that the kernel follows.
+/// Largest number of nested interpreters that the kernel follows.
 const MOST_SCRIPTS: usize = 5;
 /// Number of bytes of a `#!` line that the kernel reads.
 const MOST_LINE: usize = 256;
@@ -25,12 +25,13 @@ pub(super) struct Executable {
     pub(super) path: PathBuf,
 }
 
-/// Describes each file from the named program to the executed one: scripts, their interpreters, and the executable.
+/// Findings about the files from the named program to the executed one: scripts, their interpreters, and the
+/// executable.
 #[derive(Debug, Default)]
 pub(super) struct Inspection {
     /// Hints to the user about a program that can be served.
     pub(super) hints: Vec<String>,
-    /// The error to report if MPI ranks are to hold its pages, for a program that uses MPI itself.
+    /// For a program that uses MPI itself, the error to report if MPI ranks are to hold its pages.
     pub(super) mpi: Option<LaunchError>,
 }
 

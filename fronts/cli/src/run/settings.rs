@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// Default size in KiB from which the library serves blocks (docs/settings.md).
 const DEFAULT_MIN_KB: u64 = 256;
-/// Default size in KiB from which the library serves blocks with far memory.
+/// Default size in KiB from which the library serves blocks when there is far memory.
 const FAR_MIN_KB: u64 = 64;
 /// Default size in KiB up to which the library serves blocks.
 const MOST_KB: u64 = 1 << 40;
@@ -100,7 +100,7 @@ pub(super) fn report_can_be_written(path: &Path) -> Result<(), LaunchError> {
     if made { std::fs::remove_file(path).map_err(failure) } else { Ok(()) }
 }
 
-/// Returns the value in whole KiB.
+/// Returns the value of a setting that is a size, in whole KiB.
 fn kilobytes(setting: &Setting) -> Result<u64, largesse_far::FarError> {
     setting.size(block_size).map(|bytes| bytes as u64 >> 10)
 }

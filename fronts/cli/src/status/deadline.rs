@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 /// Time for reading one process; blocks not read by then are left out.
 const EACH: Duration = Duration::from_millis(800);
-/// Time after `EACH` when a process is abandoned: a read of a page that a FUSE server delays may never return.
+/// Time after [`EACH`] until a process is abandoned, because a read of a page that a FUSE server delays may never
+/// return.
 const GRACE: Duration = Duration::from_millis(200);
-/// Longest time in which `status` reads processes; those not read by then are named.
+/// Longest time in which `status` reads processes; those not read by then are listed as left out.
 const ALL: Duration = Duration::from_secs(4);
 /// Number of processes that are read concurrently, so that a few slow ones do not delay the others.
 const AT_ONCE: usize = 64;
 
 /// Calls `look` with each process number and its deadline, on one thread for each process, and returns the results.
-/// `None` stands for a process that was abandoned, whose thread runs until this process ends.
+/// `None` stands for a process that was abandoned. Its thread runs until this command ends.
 pub(super) fn look_at<T: Send + 'static>(
     pids: Vec<u32>,
     look: impl Fn(u32, Instant) -> T + Clone + Send + 'static,

@@ -6,15 +6,15 @@ use largesse_report::{BlockKind, BlockRecord, FarStore, HeapReport, MAGIC, Signp
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Number of slots above which a report is damaged (a million blocks of 64 KiB are 64 GiB).
+/// Number of slots for blocks above which a report counts as damaged (a million blocks of 64 KiB are 64 GiB).
 const MOST_SLOTS: u64 = 1 << 22;
 /// Maximum number of live blocks that are decoded, in a few megabytes of this command's memory. Programs have fewer.
 const MOST_BLOCKS: usize = 1 << 17;
 /// Maximum number of bytes of records that are read while the heap keeps changing.
 const MOST_READ: u64 = 256 << 20;
-/// Number of slots that are read at a time, so that a wrong count fails early.
+/// Number of slots for blocks that are read at a time, so that a wrong count fails early.
 const CHUNK: usize = 4096;
-/// Number of attempts to read an unchanging heap; the last one counts in any case.
+/// Largest number of attempts to read a heap without a change during the reading; the last attempt counts in any case.
 const TRIES: u32 = 50;
 /// End of user space with five levels of page tables.
 const ADDRESS_END: u64 = 1 << 56;

@@ -51,7 +51,8 @@ impl Process {
         self.signpost().is_some()
     }
 
-    /// Reads the report of its heap by `deadline`; returns `None` if the library is loaded but has published none yet.
+    /// Reads the report of the process's heap by `deadline`; returns `None` if the library is loaded but has published
+    /// none yet.
     pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, StatusError> {
         let pid = self.pid;
         let Some(signpost) = self.signpost() else {

@@ -27,7 +27,7 @@ pub(super) struct ProcessSnapshot {
     pub(super) locked: bool,
     /// The placement: `first-touch`, `interleave` or the number of a node.
     pub(super) node: String,
-    /// Whether large pages are counted by page; otherwise the kernel only tells how much of each mapping is on them.
+    /// Whether large pages are counted one by one; otherwise the kernel only tells how much of each mapping is on them.
     pub(super) exact: bool,
     /// Why the bytes in memory are unknown: a message about the unreadable file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub(super) struct ProcessSnapshot {
     /// Number of reported blocks that are not shown.
     pub(super) left_out: u64,
     pub(super) totals: Totals,
-    /// Mappings of other libraries that were advised and are still mapped.
+    /// Mappings of other libraries that were advised to use huge pages and are still mapped.
     pub(super) advised: Vec<Advised>,
     pub(super) counters: Tally,
     /// Far memory, if there is any.
@@ -54,13 +54,14 @@ pub(super) struct ProcessSnapshot {
 #[derive(Debug, Serialize)]
 pub(super) struct LimitSnapshot {
     pub(super) bytes: u64,
-    /// Milliseconds for which large blocks could not be allocated while they became far memory; `None` before.
+    /// Milliseconds for which large blocks could not be allocated while they became far memory; `None` as long as they
+    /// are not far.
     pub(super) change_over_ms: Option<f64>,
     /// Number of seconds for which memory has been evicted to stay below the limit; `None` if none was.
     pub(super) spilling_seconds: Option<u64>,
 }
 
-/// The counters of far memory (`largesse_pager::Count`), in all and by region.
+/// The counters of far memory (`largesse_pager::Count`), in total and by segment.
 #[derive(Debug, Serialize)]
 pub(super) struct FarSnapshot {
     #[serde(flatten)]
@@ -84,7 +85,7 @@ pub(super) struct Agent {
 /// A segment of far memory.
 #[derive(Debug, Serialize)]
 pub(super) struct FarRegion {
-    /// The kind of region: `heap`, `static` or `mapping`.
+    /// The kind of segment: `heap`, `static` or `mapping`.
     pub(super) region: &'static str,
     pub(super) address: String,
     pub(super) size: u64,
@@ -150,7 +151,7 @@ pub(super) struct NotGranted {
 }
 
 impl ProcessSnapshot {
-    /// Takes a snapshot of the heap; blocks not looked at by `deadline` are left out.
+    /// Takes a snapshot of the heap; blocks whose pages were not looked at by `deadline` are left out.
     pub(super) fn of(process: &Process, heap: &Heap, deadline: Instant) -> ProcessSnapshot {
         let reader = ResidencyReader::on(process.pid);
         let report = &*heap.report;
@@ -280,7 +281,7 @@ fn totals(blocks: &[Block], are_known: bool) -> Totals {
     }
 }
 
-/// Returns the advised mappings that are still anonymous mappings, since libraries unmap them without notice.
+/// Returns the mappings that were advised to use huge pages and are still mapped: libraries unmap them without notice.
 fn advised(process: &Process, report: &HeapReport, reader: &ResidencyReader) -> Vec<Advised> {
     let known = report.advised.iter().filter(|[address, len]| *len != 0 && in_user_space(*address, *len));
     known

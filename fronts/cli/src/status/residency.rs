@@ -1,5 +1,5 @@
 //! Reads the residency of ranges of another process: bytes in memory, bytes on large pages, NUMA node. Linux 6.7 and
-//! later count by page; on earlier kernels a range gets its share of its mapping.
+//! later count by page; on earlier kernels a range gets its share of the bytes of its mapping.
 
 use super::process::{Mapping, mapping, read_text};
 use largesse_pages::residency::{Answer, Inspector};
@@ -24,7 +24,7 @@ pub(super) struct ResidencyReader {
     pid: u32,
     inspector: Option<Inspector>,
     shares: OnceCell<Vec<Share>>,
-    /// Why the shares of the mappings are unknown.
+    /// Why the bytes in memory of the mappings are unknown.
     unread: OnceCell<String>,
 }
 
@@ -76,7 +76,8 @@ impl ResidencyReader {
     }
 }
 
-/// Returns the range's share of the bytes of its mappings, as if these were spread evenly.
+/// Estimates the residency of a range from its mappings, as if their bytes in memory and on large pages were spread
+/// evenly.
 fn spread(shares: &[Share], start: u64, len: u64) -> RangeResidency {
     let end = start.saturating_add(len);
     let mut seen = RangeResidency::default();

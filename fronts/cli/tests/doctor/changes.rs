@@ -17,7 +17,7 @@ const WISHES: [&[&str]; 4] = [
     &["--fix", "--yes", "--hugetlb-pages", "600"],
 ];
 
-/// Returns the files, without directories, that `--fix` adds to a machine.
+/// Returns the files, without directories, that `--fix` with the options `wish` adds to a machine.
 fn new_files(machine: &SavedMachine, wish: &[&str]) -> Vec<String> {
     let before = machine.everything();
     assert!(machine.doctor(wish).status.success());

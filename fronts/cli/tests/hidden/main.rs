@@ -20,7 +20,7 @@ const CLAIMS: &[&str] = &[
 /// Claims about processes, which are only unfounded where `/proc` is hidden.
 const CLAIMS_OF_PROCESSES: &[&str] = &["No process with large blocks", "there is no process"];
 
-/// A command under a hidden folder, and the required parts of its output.
+/// A command that runs while a folder of the kernel is hidden, and the required parts of its output.
 struct HiddenCase {
     folder: &'static str,
     words: &'static str,

@@ -20,7 +20,7 @@ fn check_harmless(output: &Output) {
     }
 }
 
-/// Checks the store's name. The test failed when the name was printed unchanged.
+/// Checks that control characters in a store's name are escaped in all output.
 #[test]
 fn store_names_are_printable() {
     let Some(target) = TargetProcess::start("escapes") else { return };
@@ -46,7 +46,8 @@ fn command_lines_are_printable() {
     check_harmless(&output);
 }
 
-/// Checks the time. Reading all blocks took minutes and gigabytes of memory.
+/// Checks that the command ends in time: without a bound on their number, reading all blocks took minutes and gigabytes
+/// of memory.
 #[test]
 fn excess_blocks_are_left_out() {
     let Some(target) = TargetProcess::start("many") else { return };

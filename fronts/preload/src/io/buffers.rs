@@ -28,7 +28,7 @@ pub(super) struct Buffers<'a> {
     pub(super) own: &'a Range<usize>,
 }
 
-/// Says in how many calls bytes are transferred through a descriptor.
+/// In how many system calls the bytes of a transfer pass through a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     /// One call, which transfers all bytes or none.
@@ -51,8 +51,8 @@ impl Buffers<'_> {
             .then(|| self.parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len)))
     }
 
-    /// Makes a call with few resident pages at a time. `call` makes it with the given parts; its second argument is the
-    /// offset in bytes of the first part in all buffers.
+    /// Makes a system call, in pieces where necessary, so that few pages are resident at a time. `call` transfers a
+    /// piece, which consists of the given buffers; its second argument is the number of bytes before that piece.
     pub(super) fn transfer(
         &self,
         number: c_long,
@@ -86,7 +86,7 @@ impl Buffers<'_> {
     }
 
     /// Makes one call with a copy of the buffers in memory that is not far. If the buffers are inaccessible the call
-    /// fails with `EFAULT`; a message that was received already is lost, as without the library.
+    /// fails with `EFAULT`; a message that was received already is lost, as it is without the library.
     fn copied(&self, total: usize, call: &mut dyn FnMut(&[IoVec], usize) -> isize) -> isize {
         let Some(room) = BounceBuffer::new(total) else { return -(libc::ENOMEM as isize) };
         if !self.written && !self.exchange(&room, total) {
@@ -129,7 +129,7 @@ struct BounceBuffer {
 }
 
 impl BounceBuffer {
-    /// Maps `len` bytes, at least 1; pages that are never touched take no memory. `None` if the kernel refuses.
+    /// Maps `len` bytes, at least 1; pages that are never touched take no memory. Returns `None` if the kernel refuses.
     fn new(len: usize) -> Option<BounceBuffer> {
         let len = len.max(1);
         largesse_pages::mapping_at(len).map(|start| BounceBuffer { start, len })
@@ -144,7 +144,8 @@ impl Drop for BounceBuffer {
     }
 }
 
-/// Returns how a call transfers its bytes through its descriptor; `written` if the kernel writes to the buffers.
+/// Returns how a call transfers its `total` bytes through its descriptor. `written` says whether the kernel writes to
+/// the buffers.
 fn flow(number: c_long, arguments: &[usize; 6], written: bool, total: usize) -> Flow {
     match number {
         libc::SYS_getrandom => return Flow::All,
@@ -193,7 +194,8 @@ fn option_of_socket(fd: usize, option: c_int) -> c_int {
     value
 }
 
-/// Makes a call about a descriptor with pointers to our own memory. Returns `None` if the kernel refuses it.
+/// Asks the kernel about a descriptor by a call with pointers to our own memory. Returns `None` if the kernel refuses
+/// it.
 fn ask(number: c_long, arguments: [usize; 6]) -> Option<usize> {
     // SAFETY: callers hand in room for the answer, which lives until the call ends.
     usize::try_from(unsafe { raw::call(number, arguments) }).ok()

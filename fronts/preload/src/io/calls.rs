@@ -8,7 +8,7 @@ use libc::c_long;
 /// kernel refuses longer arrays, or fills no more elements than it has (`epoll_wait`).
 pub(super) const LONGEST: usize = 64 << 10;
 
-/// Says how many bytes of memory an argument points to. Where a length, size, command, request or operation is another
+/// How many bytes of memory an argument points to. Where a length, size, command, request or operation is another
 /// argument, the first number of the variant is that argument's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -213,8 +213,8 @@ pub(super) const CALLS: &[Syscall] = &[
 pub(super) const SIGNALS: [c_long; 3] =
     [libc::SYS_rt_sigprocmask, libc::SYS_rt_sigaction, libc::SYS_sigaltstack];
 
-/// The call that sets up an `io_uring`. It is always trapped, since the kernel uses the memory that is queued there
-/// after the call has returned.
+/// The call that sets up an `io_uring`. It is always trapped, since the kernel uses the memory of requests in this
+/// queue at any later time.
 pub(super) const QUEUE: c_long = libc::SYS_io_uring_setup;
 /// Describes the arguments of [`QUEUE`].
 const SETUP: &Syscall = &call(QUEUE, &[writes(1, Bytes(120))]);

@@ -37,7 +37,8 @@ static ADDED: OnceLock<Vec<sock_filter>> = OnceLock::new();
 static NEVER_RANDOMISED: AtomicBool = AtomicBool::new(false);
 
 /// Prepares `exec` for a process that gets the system-call filter and whose C library has its code at `code`. Returns
-/// whether programs that it executes would have that code at the same addresses, where the filter traps all calls.
+/// whether programs that it executes would have that code at the same addresses, so that the filter would trap their
+/// calls.
 pub(super) fn prepare(code: &[Range<usize>]) -> bool {
     let _ = ADDED.set(filter::for_exec(code));
     let setting = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space");

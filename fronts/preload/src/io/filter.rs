@@ -121,7 +121,7 @@ impl FilterProgram {
         self.0
     }
 
-    /// Appends an instruction; `yes` and `no` are the numbers of instructions that it skips.
+    /// Appends an instruction. A comparison skips `yes` instructions if it holds, and `no` if not.
     fn push(&mut self, code: u16, yes: u8, no: u8, k: u32) {
         self.0.push(sock_filter { code, jt: yes, jf: no, k });
     }
@@ -179,8 +179,8 @@ struct Bounds {
     end: u32,
 }
 
-/// Splits a range of addresses into parts that 32-bit comparisons can test: the upper half of an address is one number
-/// and the lower half has bounds, or the upper half has bounds and the lower half is arbitrary.
+/// Splits a range of addresses into parts that 32-bit comparisons can test. In each, the upper half of an address is
+/// one number and the lower half has bounds, or the upper half has bounds and the lower half is arbitrary.
 fn halves(range: &Range<usize>) -> Vec<(Bounds, Option<Bounds>)> {
     let bounds = |start: usize, last: usize| Bounds { start: start as u32, end: last as u32 };
     let (mut at, mut found) = (range.start, Vec::new());

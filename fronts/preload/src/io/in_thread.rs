@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_void};
 use largesse_pager::Touch;
 use libc::{siginfo_t, ucontext_t};
 
-/// Bytes that the handler needs of a signal stack that the program provides; other stacks are larger.
+/// Number of bytes that the handler needs of a signal stack that the program provides; other stacks are larger.
 const STACK: usize = 8 << 10;
 /// Bit in the processor's error code of a page fault that marks a write.
 const WRITE: i64 = 2;

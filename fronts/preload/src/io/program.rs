@@ -8,7 +8,7 @@ const PATH: usize = 4096;
 /// Number of bytes of a path that are copied at a time.
 const CHUNK: usize = 256;
 
-/// Reads `N` words of the program; `None` where they are inaccessible. `pinned` keeps their far pages resident.
+/// Reads `N` words of the program; returns `None` if some are inaccessible. `pinned` keeps their far pages resident.
 pub(super) fn read<const N: usize>(at: usize, pinned: &mut PinnedPages<'_>) -> Option<[usize; N]> {
     read_array(at, 1, pinned)?.pop()
 }
@@ -21,7 +21,8 @@ pub(super) fn write(at: usize, words: &[usize], pinned: &mut PinnedPages<'_>) ->
     unsafe { copy(libc::SYS_process_vm_writev, words.as_ptr().addr(), IoVec { at, len }) == len }
 }
 
-/// Makes a C string resident. Returns its length in bytes with the NUL, or that up to [`PATH`] or an inaccessible byte.
+/// Makes a C string resident. Returns its length in bytes with the NUL; a string without one ends at an inaccessible
+/// byte or after [`PATH`] bytes.
 pub(super) fn text(at: usize, pinned: &mut PinnedPages<'_>) -> usize {
     let mut len = 0;
     while len < PATH {

@@ -10,7 +10,8 @@ use libc::{c_long, siginfo_t, ucontext_t};
 const BY_FILTER: c_int = 1;
 
 /// The signals that are blocked while our handlers run: a handler of the program may use far memory, and so wait for a
-/// lock of this very thread. `SIGSEGV` is not blocked, since protected pages of the program are handled by the program.
+/// lock of this very thread. `SIGSEGV` is not blocked, because the program may handle faults of pages that it has
+/// protected.
 pub(super) const HANDLER_MASK: u64 = !(bit(libc::SIGSYS) | bit(libc::SIGBUS) | bit(libc::SIGSEGV));
 
 /// Replaces the set of signals that the calling thread blocks.
@@ -38,7 +39,7 @@ pub(super) struct Trapped<'a> {
 }
 
 impl<'a> Trapped<'a> {
-    /// Decodes the arguments of a handler; `None` if no filter raised the signal.
+    /// Decodes the arguments of a handler; returns `None` if no filter raised the signal.
     ///
     /// # Safety
     /// The kernel passed both to a handler of `SIGSYS`, which still runs.

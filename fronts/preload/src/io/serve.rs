@@ -1,4 +1,4 @@
-//! Makes trapped system calls with their memory resident.
+//! Makes trapped system calls once the memory that they use is resident.
 
 use super::buffers::Buffers;
 use super::calls::{Extent, LONGEST, Pointer, Syscall};
@@ -67,12 +67,13 @@ pub(super) fn serve(call: &Syscall, asked: CallRequest<'_>) -> isize {
     }
 }
 
-/// Truncates a count to 32 bits, as the kernel does for an `int` or `unsigned`; it refuses negative ones itself.
+/// Truncates a count to 32 bits, as the kernel does for an `int` or `unsigned`. The kernel itself refuses negative
+/// counts.
 const fn number(count: usize) -> usize {
     count as u32 as usize
 }
 
-/// Returns the number of `pollfd` that the kernel reads: none if there are more than the process may have descriptors.
+/// Returns the number of `pollfd` that the kernel reads: 0 if there are more than the process may have descriptors.
 fn polled(count: usize) -> usize {
     let count = number(count);
     if count <= descriptors() { count } else { 0 }
@@ -199,8 +200,8 @@ const CONTROL_LEN: usize = 5;
 const FLAGS: usize = 6;
 const HEADER: usize = size_of::<msghdr>() / size_of::<usize>();
 
-/// Reads a `msghdr` and its array of buffers, and makes all but the buffers resident; `None` where it is unreadable, or
-/// the kernel refuses it.
+/// Reads a `msghdr` and its array of buffers, and makes all but the buffers resident. Returns `None` if it is
+/// unreadable or the kernel refuses it.
 fn header(at: usize, written: bool, pinned: &mut PinnedPages<'_>) -> Option<([usize; HEADER], Vec<IoVec>)> {
     pinned.all(at, size_of::<msghdr>(), written);
     let header = read::<HEADER>(at, pinned)?;

@@ -1,9 +1,9 @@
 //! Shares `SIGSYS` and `SIGBUS` between the program and the library.
 //!
 //! The kernel kills the program unless our handlers receive the signals that it raises for far memory, whatever the
-//! program blocks and whichever handlers it installs. So the calls that change this are trapped, also those that the C
-//! library makes on its own: the bits of our signals are removed from every set, and the program's actions for them are
-//! stored here.
+//! program blocks and whichever handlers it installs. So the calls that change these are trapped, also those that the C
+//! library makes on its own: the bits of our signals are removed from every set of signals, and the program's actions
+//! for them are stored here.
 
 use super::program;
 use super::raw::{self, HANDLER_MASK, Trapped};
@@ -25,7 +25,8 @@ pub(super) struct Action {
     blocked: u64,
 }
 
-/// Identifier of the process that the actions below belong to; a child of `vfork` sees them, but has its own.
+/// Identifier of the process that the actions in [`WANTED`] belong to. A child of `vfork` shares this memory, but has
+/// its own actions.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// The program's actions for `SIGSYS` and `SIGBUS`, in this order.
 static WANTED: [Mutex<Action>; 2] =

@@ -1,10 +1,10 @@
-//! Knows the processors of the process.
+//! Finds out which processors the process may use.
 //!
 //! The affinity of the calling thread alone does not decide: OpenMP (`OMP_PROC_BIND`) and programs bind single threads,
 //! the main one even before the library's constructor runs. The processors of the process are those that it had when it
 //! asked for its first memory, or those that `largesse_pin` gave all of it later, and those of the main and the calling
-//! thread. Once there is a worker thread, only its mask counts: it changes only with those of all threads, by a changed
-//! cpuset or by `taskset --all-tasks`.
+//! thread. Once there is a worker thread, only that thread's affinity mask counts: it changes only together with the
+//! masks of all threads, by a changed cpuset or by `taskset --all-tasks`.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_machine::{Bitmap, pin};
@@ -12,8 +12,8 @@ use largesse_machine::{Bitmap, pin};
 /// Bit set of the processors of the process, 64 per word; all words are 0 until [`remember`] is called.
 static PROCESSORS: [AtomicU64; size_of::<pin::Mask>() / 8] = [const { AtomicU64::new(0) }; _];
 
-/// Stores the calling thread's processors as those of the process. Allocates nothing: called by the first request for
-/// memory, before constructors of other libraries bind threads, and after the whole process was pinned.
+/// Stores the calling thread's processors as those of the process. Is called by the first request for memory, before
+/// constructors of other libraries bind threads, and after the whole process was pinned; so it allocates nothing.
 #[cold]
 pub(crate) fn remember() {
     if let Ok(mask) = pin::mask_of(0) {

@@ -140,7 +140,8 @@ impl WorkerPool {
         drop(finish);
     }
 
-    /// Starts threads until there are enough for `members`, or the system refuses. Called only by the owner of `busy`.
+    /// Starts threads until there are enough for `members`, or the system refuses. Called only by the thread that has
+    /// set `busy`.
     fn grow(&'static self, members: usize) {
         const STACK: usize = 128 << 10;
         let PoolState { threads, calls, .. } = *self.board();
@@ -196,7 +197,7 @@ impl WorkerPool {
     }
 }
 
-/// Waits for all members when it is dropped, also during a panic.
+/// A guard that waits for all members of the pool when it is dropped, also during a panic.
 struct Finish(&'static WorkerPool);
 
 impl Drop for Finish {

@@ -7,12 +7,12 @@ use core::ffi::c_int;
 use core::ops::Range;
 use largesse_report::Cause;
 
-/// Says how an advice is handled.
+/// The treatment of an advice of `madvise` about far memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {
     /// The contents of the pages are discarded.
     Discard,
-    /// The call succeeds without any effect: the advice concerns speed only, or far memory does so anyway.
+    /// The call succeeds without any effect: the advice concerns speed only, or far memory behaves as advised anyway.
     Idle,
     /// The call fails with `EINVAL`, since far memory cannot follow the advice.
     Refuse,

@@ -1,8 +1,8 @@
 //! Serves the calls that map, unmap, move, lock and advise ranges of far memory.
 //!
-//! Far memory has a state for every page that the kernel does not know, so calls that change the contents of pages are
-//! intercepted. `mprotect` is not, since the fault handler works with every protection. Calls on other memory, and all
-//! calls without far memory, go to the kernel unchanged.
+//! Far memory keeps a state of every page, of which the kernel does not know, so calls that change the contents of
+//! pages are intercepted. `mprotect` is not, since the fault handler works with every protection. Calls on other
+//! memory, and all calls without far memory, go to the kernel unchanged.
 
 mod advice;
 pub(crate) mod calls;
@@ -29,7 +29,8 @@ pub(crate) const fn refused(errno: c_int) -> Answer {
     -(errno as Answer)
 }
 
-/// Returns a range in whole pages; `None` if it is empty, not aligned or overflows, an error that the kernel reports.
+/// Returns a range in whole pages; `None` if it is empty, not aligned or overflows, which the kernel reports as an
+/// error.
 fn range(at: *const c_void, len: usize) -> Option<Range<usize>> {
     let page = largesse_pages::base_page();
     let end = at.addr().checked_add(len)?.checked_next_multiple_of(page)?;
@@ -55,10 +56,10 @@ fn quietly<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Serves `mmap`; `None` leaves the call to the kernel, since it concerns no far memory.
+/// Serves `mmap`. Returns `None` if the call concerns no far memory and is left to the kernel.
 ///
 /// # Safety
-/// As `mmap(2)`.
+/// The requirements are those of `mmap(2)`.
 pub(crate) unsafe fn map(
     at: *mut c_void,
     len: usize,
@@ -97,7 +98,7 @@ pub(crate) unsafe fn map(
     }
 }
 
-/// Replaces far memory by another mapping. Plain anonymous memory becomes far memory again.
+/// Replaces far memory by a new mapping, which becomes far memory, too, if it is plain anonymous memory.
 ///
 /// # Safety
 /// As `mmap(2)` with `MAP_FIXED`.
@@ -142,7 +143,7 @@ unsafe fn map_over(
     quietly(|| far.leave_out(at, put)).unwrap_or(refused(libc::ENOMEM))
 }
 
-/// Replaces a range by new plain memory, which is far if the range includes far pages.
+/// Maps new plain memory over the range of `len` bytes at `at`. It becomes far memory if the range includes far pages.
 ///
 /// # Safety
 /// As `mmap(2)` with `MAP_FIXED`.

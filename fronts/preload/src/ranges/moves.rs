@@ -12,7 +12,7 @@ use largesse_pager::NoMapping;
 use largesse_report::Cause;
 use std::sync::Once;
 
-/// Says once why far memory is not moved.
+/// Ensures that the message why far memory was not moved is printed only once.
 static UNREAD: Once = Once::new();
 
 /// Unmaps a range that includes far pages.
@@ -30,7 +30,7 @@ pub(super) fn unmap(far: &Far, at: &Range<usize>) -> Answer {
 /// Serves `mremap`.
 ///
 /// # Safety
-/// As `mremap(2)`.
+/// The requirements are those of `mremap(2)`.
 pub(super) unsafe fn remap(
     old: *mut c_void,
     old_len: usize,

@@ -5,7 +5,7 @@ use core::ops::Range;
 use largesse_machine::unread::{self, Unread};
 use std::path::Path;
 
-/// Returns the protection of a range; `None` when it has several, or a part of it is not mapped.
+/// Returns the protection of a range; `None` if its parts have different protections, or one of them is not mapped.
 pub(super) fn of(at: &Range<usize>) -> Result<Option<c_int>, Unread> {
     let maps = unread::text(Path::new("/"), "/proc/self/maps")?;
     Ok(among(&maps.unwrap_or_default(), at))

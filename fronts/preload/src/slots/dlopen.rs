@@ -1,4 +1,4 @@
-//! Patches the objects of a session, and those that are opened later.
+//! Patches the function slots of the objects of a session, and of those that are opened later.
 //!
 //! Libraries that are opened with `RTLD_DEEPBIND` are patched in every process, since their `free` is the C library's
 //! instead of ours: a block of ours that such a library frees or resizes would end the program in the C library. Blocks
@@ -85,11 +85,11 @@ fn is_the_same_from_here(file: &[u8], caller: *const c_void) -> bool {
 
 /// Opens a library in a patched session, and patches the objects loaded with it before the caller can use them.
 ///
-/// The C library takes us for the caller, and so searches a name without a slash without the caller's own RUNPATH; R
-/// and Python pass paths.
+/// The C library takes us for the caller, so that it does not search the caller's own RUNPATH for a name without a
+/// slash. R and Python pass paths.
 ///
 /// # Safety
-/// As `dlopen(3)`.
+/// The requirements are those of `dlopen(3)`.
 unsafe extern "C" fn dlopen_and_patch(file: *const c_char, mode: c_int) -> *mut c_void {
     // SAFETY: the caller's promise.
     let handle = unsafe { next::dlopen(file, mode) };

@@ -39,7 +39,7 @@ pub(super) struct FunctionSlot {
     pub(super) name: &'static [u8],
 }
 
-/// A segment of an object that is mapped writable.
+/// An ELF segment of an object that is mapped writable.
 pub(crate) struct Writable {
     /// Address range of the whole segment.
     pub(crate) memory: Range<usize>,
@@ -336,7 +336,7 @@ impl Object<'_> {
     }
 }
 
-/// Returns the bytes of a C string that the dynamic linker owns; none for a null pointer.
+/// Returns the bytes of a C string that the dynamic linker owns; an empty slice for a null pointer.
 pub(super) fn text(string: *const c_char) -> &'static [u8] {
     if string.is_null() {
         return b"";

@@ -13,9 +13,9 @@ const R_HEADER: usize = 48;
 pub(super) struct RAllocator(usize);
 
 impl RAllocator {
-    /// Looks the allocator up once per process, as the main program, for which it matters, never changes. Must be
-    /// called before an enumeration: a failing look-up allocates, perhaps from an allocator that a forking thread has
-    /// locked, and that thread waits for enumerations to end.
+    /// Looks the allocator up once per process, because the main program, which alone can hold it, never changes. Must
+    /// be called before an enumeration: a failing look-up allocates, perhaps from an allocator that a forking thread
+    /// has locked, and that thread waits for enumerations to end.
     pub(super) fn find() -> RAllocator {
         static FOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
         // Relaxed, here and below: every thread finds the same number.
@@ -41,7 +41,7 @@ pub(crate) fn r_is_loaded() -> bool {
     found
 }
 
-/// Returns the number of bytes before the data of blocks.
+/// Returns the number of bytes between the start of a block and the data that the program keeps in it.
 pub(crate) fn header() -> usize {
     options().header.unwrap_or(if r_is_loaded() { R_HEADER } else { 0 })
 }

@@ -1,13 +1,15 @@
-//! Describes a column of a table: its heading, and how its cells may be changed to fit.
+//! Describes a column of a table: its heading, and how its cells may be changed to fit the page.
 
-/// How the cells of a column may be changed to fit.
+/// How the cells of a column are aligned, and how they may be changed to fit the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Cells are aligned to the right, and neither shortened nor folded.
     Number,
-    /// Aligned to the left and shortened with `…`, to this number of characters at least.
+    /// Cells are aligned to the left. Where room is lacking they are shortened with `…`, to this number of characters
+    /// at least.
     Text(usize),
-    /// Aligned to the left and folded at spaces, to this number of characters at least.
+    /// Cells are aligned to the left. Where room is lacking they are folded at spaces, to lines of this number of
+    /// characters at least.
     Words(usize),
 }
 
@@ -16,7 +18,7 @@ pub(super) enum Kind {
 pub struct Column {
     pub(super) heading: String,
     pub(super) kind: Kind,
-    /// Order of leaving out: columns with a larger number first, columns with 0 never.
+    /// Rank in which columns are left out where room is lacking: those with a larger number first, those with 0 never.
     pub(super) spare: u8,
 }
 
@@ -26,12 +28,14 @@ impl Column {
         Column { heading: heading.into(), kind: Kind::Number, spare: 0 }
     }
 
-    /// Makes a column of names, aligned to the left, which are shortened to `least` characters where room is lacking.
+    /// Makes a column of names, aligned to the left, which are shortened where room is lacking, but have at least
+    /// `least` characters.
     pub fn text(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Text(least), spare: 0 }
     }
 
-    /// Makes a column of sentences, aligned to the left, which are folded at spaces where room is lacking.
+    /// Makes a column of sentences, aligned to the left, which are folded at spaces where room is lacking, to lines of
+    /// at least `least` characters.
     pub fn words(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Words(least), spare: 0 }
     }

@@ -22,7 +22,7 @@ pub(super) struct Fitted {
     dropped: Vec<usize>,
 }
 
-/// Chooses the shown columns of `grid` and their widths on `paper`.
+/// Chooses which columns of `grid` are shown on `paper`, and their widths.
 pub(super) fn fit(grid: &Grid, paper: Paper) -> Fitted {
     let room = paper.columns.unwrap_or(usize::MAX);
     let mut shown: Vec<usize> = (0..grid.columns.len()).collect();
@@ -51,8 +51,8 @@ pub(super) fn fit(grid: &Grid, paper: Paper) -> Fitted {
     }
 }
 
-/// Returns the widths of the columns `shown` in characters. If their contents do not fit into `room`, headings are
-/// folded and texts are shortened.
+/// Returns the widths of the columns `shown` in characters. If their contents do not fit into `room` characters,
+/// headings are folded and texts are shortened.
 fn widths(grid: &Grid, shown: &[usize], room: usize, paper: Paper, floor: Option<usize>) -> Vec<usize> {
     let total = |widths: &[usize]| {
         widths.iter().sum::<usize>() + grid.margin() + GAP * widths.len().saturating_sub(1)
@@ -121,7 +121,7 @@ impl Fitted {
         (0..height).map(line).collect()
     }
 
-    /// Returns lines that fit and name the columns that were left out.
+    /// Returns lines that name the columns that were left out, folded to the width of the page.
     pub(super) fn note(&self, grid: &Grid, paper: Paper) -> Vec<String> {
         if self.dropped.is_empty() {
             return Vec::new();

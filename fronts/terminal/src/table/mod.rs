@@ -28,7 +28,7 @@ use unicode_width::UnicodeWidthStr as _;
 #[derive(Debug)]
 pub struct Table {
     grid: Grid,
-    /// Number of rows at the end that stand below a line.
+    /// Number of rows at the end that a line separates from the others.
     apart: usize,
 }
 

@@ -33,7 +33,8 @@ impl Paper {
         Paper { columns, unicode: false, boxes: false }
     }
 
-    /// Replaces the characters of our own words that this page cannot show. Others are left alone: they are names.
+    /// Replaces the characters of our own messages, such as `…`, that this page cannot show. Other characters are left
+    /// alone, since they are parts of names.
     pub fn text(self, text: &str) -> String {
         if self.unicode {
             return text.to_owned();
@@ -51,7 +52,7 @@ impl Paper {
         plain
     }
 
-    /// Replaces characters like [`Paper::text`], and folds lines at spaces where they are too wide.
+    /// Replaces characters as [`Paper::text`] does, and folds lines that are too wide at spaces.
     pub fn page(self, text: &str) -> String {
         let text = self.text(text);
         let Some(columns) = self.columns else { return text };

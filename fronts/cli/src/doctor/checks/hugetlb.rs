@@ -39,7 +39,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Numbers of pages of a pool, or of one node's part of it.
+/// Numbers of pages of a hugetlb pool, or of one node's part of a pool.
 #[derive(Clone, Copy, Debug, Default)]
 struct PoolCounts {
     pages: u64,

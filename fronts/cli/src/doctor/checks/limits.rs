@@ -1,4 +1,5 @@
-//! Checks the limits of a process: locked memory, address space, mappings, segments, commitments.
+//! Checks the limits of a process: locked memory, address space, number of mappings, segments of shared memory,
+//! committed memory.
 
 use crate::doctor::finding::Subject::Limits;
 use crate::doctor::finding::{Finding, Status};

@@ -78,7 +78,7 @@ fn kernel(tree: &Tree, live: &Live, machine: &MachineFacts) -> Finding {
     finding(Status::Info, format!("{}, without {}", machine.kernel, names.join(", "))).why(without.join("; "))
 }
 
-/// Returns whether the kernel has a feature, by the trial or, without one, by the version.
+/// Returns whether the kernel has a feature: what its trial showed decides, or the kernel's version if it has no trial.
 fn has(feature: &Feature, live: &Live, machine: &MachineFacts) -> bool {
     live.trial(feature.trial).map_or(machine.version >= feature.since, |verdict| verdict == Verdict::Granted)
 }

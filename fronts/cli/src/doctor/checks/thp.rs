@@ -31,7 +31,7 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<
     findings
 }
 
-/// The setting for all sizes and, since Linux 6.8, the setting for the size of a huge page.
+/// The settings of transparent huge pages: `all` for all sizes and, since Linux 6.8, `own` for the ordinary huge page.
 pub(crate) struct Switches {
     pub(crate) all: String,
     pub(crate) own: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) fn chosen(choices: &str) -> &str {
     inside.map_or(choices, |(word, _)| word)
 }
 
-/// Returns the finding of a trial if the settings cannot be read, as under a hidden `/sys`.
+/// Returns the finding about settings that cannot be read, as under a hidden `/sys`, from the `verdict` of a trial.
 fn unreadable(tree: &Tree, verdict: Verdict, transparent_size: Option<u64>) -> Finding {
     let unread = tree.unread(&format!("{DIRECTORY}/enabled"));
     let unread = unread.map_or_else(String::new, |unread| format!("{unread}; "));

@@ -57,7 +57,7 @@ pub(crate) fn apply(tree: &Tree, plan: &ChangePlan, how: How) -> bool {
     true
 }
 
-/// Returns whether a step affects more than files below the root.
+/// Returns whether a step changes groups or a device, which is done by commands and not on a saved copy of a machine.
 fn is_command(step: &ChangeStep) -> bool {
     matches!(step, ChangeStep::MakeGroup | ChangeStep::RemoveGroup | ChangeStep::Own { .. })
 }
@@ -91,7 +91,7 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(status.to_string())) }
 }
 
-/// Reports a pool that the kernel filled only in part, which it does without an error.
+/// Reports if the kernel has filled a hugetlb pool only in part, which it does without an error.
 fn short_pool(tree: &Tree, step: &ChangeStep) {
     let ChangeStep::Set { path, to, .. } = step else { return };
     let (Some(got), Ok(asked)) = (tree.number(path), to.parse::<u64>()) else { return };

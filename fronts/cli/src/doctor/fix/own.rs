@@ -13,7 +13,7 @@ const HEADER: &str = "# Written by `largesse doctor --fix`; `largesse doctor --u
 const WAS: &str = "# was: ";
 const MADE: &str = "# made: ";
 
-/// Entry of `# made:` that records that we created the group.
+/// Entry in a line `# made:` which records that we created the group.
 pub(crate) const MADE_GROUP: &str = "group largesse";
 
 /// Holds the text of a file that `doctor --fix` writes.
@@ -68,7 +68,7 @@ impl OwnFile {
         all.map(|line| line + "\n").collect()
     }
 
-    /// Adds a setting, or replaces the one that differs only in its last word.
+    /// Adds a line with a setting, or replaces the line that differs only in the last word, its value.
     pub(crate) fn set(&mut self, line: &str) {
         let same = |old: &&mut String| about(old) == about(line);
         match self.lines.iter_mut().find(same) {
@@ -81,7 +81,8 @@ impl OwnFile {
         self.lines.iter().any(|own| own == line)
     }
 
-    /// Records the value before our first change; later values are ours.
+    /// Records `value` as that of the kernel file `path` before our first change. A later call for this file changes
+    /// nothing.
     pub(crate) fn remember(&mut self, path: &str, value: &str) {
         if !self.was.iter().any(|(known, _)| known == path) {
             self.was.push((path.to_owned(), value.to_owned()));

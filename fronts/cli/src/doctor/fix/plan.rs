@@ -29,7 +29,8 @@ pub(crate) enum Refusal {
         .0.path
     )]
     NotOurs(Foreign),
-    /// The pool is too large: its bytes and those of the machine.
+    /// The requested pool of this number of bytes is too large for the machine, whose memory is the second number of
+    /// bytes.
     #[error(
         "--hugetlb-pages asks for {} of the machine's {}; at most three quarters are accepted. Nothing was changed",
         size(*.0),
@@ -43,7 +44,7 @@ pub(crate) enum Refusal {
     Unread(Unread),
 }
 
-/// The steps in order, and notes to print after them.
+/// A plan of changes: the steps in order, and notes to print after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChangePlan {
     pub(crate) steps: Vec<ChangeStep>,
@@ -75,7 +76,7 @@ struct Draft<'a> {
     files: Vec<(&'static str, OwnFile)>,
     after: Vec<ChangeStep>,
     notes: Vec<String>,
-    /// Whether a step needs our group.
+    /// Whether a step needs the group `largesse`.
     group: bool,
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum ChangeStep {
     RemoveDirectory {
         path: String,
     },
-    /// Writes a kernel file.
+    /// Writes the value `to` to a kernel file, whose present value is `from`.
     Set {
         path: String,
         from: String,
@@ -32,7 +32,7 @@ pub(crate) enum ChangeStep {
     },
 }
 
-/// The new group of the device.
+/// The group that a step gives to `/dev/userfaultfd`: the group `largesse`, or the group with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Ours,
@@ -40,7 +40,8 @@ pub(crate) enum Owner {
 }
 
 impl ChangeStep {
-    /// Returns the verb in the past tense and in the conditional, and its object.
+    /// Returns the words that describe the step: the verb in the past tense (`wrote`), the verb in the conditional
+    /// (`would write`), and the object.
     pub(crate) fn words(&self) -> (&'static str, &'static str, String) {
         match self {
             ChangeStep::MakeGroup => ("ran", "would run", format!("groupadd --system {GROUP}")),

@@ -50,7 +50,7 @@ pub(crate) fn undo(tree: &Tree, live: &Live) -> ChangePlan {
     plan
 }
 
-/// Plans to restore a recorded value, unless it was changed since.
+/// Plans to restore the value `was` of the kernel file `path`, unless the value that we set was changed since.
 fn value(tree: &Tree, file: &OwnFile, path: &str, was: &str, plan: &mut ChangePlan) {
     let Some(text) = tree.read(path) else { return };
     let now = chosen(&text);

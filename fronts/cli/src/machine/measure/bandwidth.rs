@@ -13,15 +13,16 @@ use std::hint::black_box;
 
 /// Value of every word before and after a pass.
 const BYTES: u64 = 0x7777_7777_7777_7777;
-/// Bytes by which arrays are offset: at equal offsets in pages the triad was up to 1.6 times slower on one machine.
+/// Number of bytes between the end of an array and the start of the next: without them the triad was up to 1.6 times
+/// slower on one machine.
 const APART: usize = 8 << 10;
 /// Ratio of the measured bytes to the bytes of all last-level caches, so that no cache holds them.
 const TIMES_CACHE: u64 = 4;
 const LEAST: u64 = 192 << 20;
 const MOST: u64 = 2 << 30;
-/// Bytes with which a thread measures its own caches, whose bandwidth bounds that of memory.
+/// Number of bytes with which a thread measures its own caches, whose bandwidth bounds that of memory.
 const INSIDE: usize = 256 << 10;
-/// Factor by which a bandwidth may exceed the bound, which scatters as well.
+/// Factor by which a bandwidth may exceed the bound, since the measurement of the bound scatters as well.
 const SLACK: f64 = 1.1;
 
 /// The access pattern of a pass, as in the STREAM benchmark.
@@ -47,7 +48,7 @@ impl StreamKernel {
         }
     }
 
-    /// Returns the bytes that a pass over `words`, divided among the arrays, accesses.
+    /// Returns the number of bytes that a pass over `words` words, divided among the arrays, accesses.
     #[expect(clippy::cast_precision_loss, reason = "bytes of memory")]
     fn bytes(self, words: usize) -> f64 {
         let [.., length] = lengths(words, self.arrays());
@@ -62,7 +63,7 @@ impl StreamKernel {
         }
     }
 
-    /// Makes one pass. Every word is [`BYTES`] before and after it.
+    /// Makes one pass over `words`, each of which is [`BYTES`] before and after it.
     fn pass(self, words: &mut [u64]) {
         let [step, length] = lengths(words.len(), self.arrays());
         match self {
@@ -108,8 +109,8 @@ pub(crate) struct BandwidthRow {
     pub(crate) node: u32,
     /// Distance that the firmware reports from the first processor's node (10: local).
     pub(crate) distance: Option<u32>,
-    /// Nanoseconds of a cache line's round trip between the first two processors just before: a hypervisor moves
-    /// virtual processors all the time, which changes bandwidths.
+    /// Nanoseconds of a cache line's round trip between the first two processors, measured just before the bandwidths:
+    /// a hypervisor moves virtual processors all the time, which changes bandwidths.
     pub(crate) round_trip: Option<Figure>,
     pub(crate) first_touch: Option<Figure>,
     pub(crate) kernels: Vec<Option<Figure>>,
@@ -122,14 +123,14 @@ pub(crate) struct BandwidthRow {
 pub(crate) struct Bandwidth {
     /// Bytes of memory in each measurement.
     pub(crate) bytes: u64,
-    /// GB/s of one thread in its caches, in order of the kernels: the upper bound for a thread in memory.
+    /// Bandwidth in GB/s of one thread in its caches, in order of the kernels: the upper bound for a thread in memory.
     pub(crate) inside: Vec<Option<Figure>>,
     pub(crate) kernels: [StreamKernel; 4],
     pub(crate) rows: Vec<BandwidthRow>,
 }
 
-/// Returns the processors and the node of each row: one processor of each node to each node, then 2, 4, 8 … and all
-/// processors, local ones first.
+/// Returns the processors and the memory node of each row. First, one processor of each node uses the memory of each
+/// node. Then 2, 4, 8 … and all processors use the memory of each node, those of that node before others.
 pub(crate) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32>, u32)> {
     let permitted = live.nodes.clone().unwrap_or_else(|| topology.nodes_with_memory());
     let memory: Vec<u32> = topology.nodes_with_memory().and(&permitted).iter().collect();
@@ -152,7 +153,7 @@ pub(crate) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32>, u32)> {
     rows
 }
 
-/// Measures all rows of `plan` within `limits`.
+/// Measures all rows of `plan` within `limits`, and calls `step` with the name of each row before it.
 pub(crate) fn measure(
     seen: &MachineSnapshot,
     live: &Live,
@@ -233,7 +234,7 @@ fn threads(row: &BandwidthRow) -> f64 {
     row.cpus.len() as f64
 }
 
-/// Measures GB/s of one thread on each of `cpus`, on equal parts of `words`.
+/// Measures the bandwidth in GB/s of one thread on each of `cpus`, on equal parts of `words`.
 fn rates(
     counter: &Counter,
     cpus: &[u32],
@@ -254,7 +255,7 @@ fn part(words: usize, threads: usize) -> usize {
     (words / threads) & !(APART / size_of::<u64>() - 1)
 }
 
-/// Measures GB/s of one thread on memory that its caches hold.
+/// Measures the bandwidth in GB/s of one thread on memory that its caches hold.
 fn inside(counter: &Counter, cpu: u32, kernel: StreamKernel) -> Option<Figure> {
     const PASSES: usize = 200;
     let mut memory = TestMemory::new(INSIDE, Rung::Small, None).ok()?;

@@ -1,4 +1,5 @@
-//! Pointer chains through memory that no hardware prefetcher can predict: each line once, in a scattered order.
+//! Pointer chains through memory that no hardware prefetcher can predict: they visit each cache line once, in a
+//! scattered order.
 
 /// Words of 8 bytes in a cache line of 64.
 pub(super) const LINE: usize = 8;

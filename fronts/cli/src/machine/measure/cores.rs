@@ -7,8 +7,8 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ROUNDS: u64 = 2000;
-/// Largest number of processors that are all measured. On larger machines one processor of each core is, of at most
-/// as many cores.
+/// Largest number of processors that are all measured. On larger machines one processor of each core is measured, of at
+/// most this number of cores.
 const MOST: usize = 48;
 
 /// The round trip between two processors.

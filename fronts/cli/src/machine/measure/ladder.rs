@@ -24,17 +24,18 @@ pub(crate) struct Ladder {
     pub(crate) steps: Vec<LadderStep>,
 }
 
-/// The nanoseconds of an access for one size of memory.
+/// The measurements for one size of memory.
 #[derive(Debug, Serialize)]
 pub(crate) struct LadderStep {
     pub(crate) bytes: u64,
-    /// Latency of dependent accesses.
+    /// Nanoseconds of an access whose address depends on the access before.
     pub(crate) chase: Option<Figure>,
-    /// Time of an independent access.
+    /// Nanoseconds of an access that depends on no other.
     pub(crate) gather: Option<Figure>,
 }
 
-/// Measures all sizes on each kind of page; `free` returns the free pages of a pool, given the bytes of a page.
+/// Measures all sizes on each kind of page. `free` returns the number of free pages of a hugetlb pool, given the bytes
+/// of a page.
 pub(crate) fn climb(
     counter: &Counter,
     free: &dyn Fn(u64) -> u64,

@@ -22,7 +22,7 @@ pub(crate) enum Rung {
 impl Rung {
     pub(crate) const ALL: [Rung; 5] = [Rung::Small, Rung::Medium, Rung::Thp, Rung::Hugetlb, Rung::Hugetlb1G];
 
-    /// Returns the word that `--pages` takes.
+    /// Returns the value of `--pages` that asks for this kind of page.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Rung::Small => "4k",
@@ -62,7 +62,7 @@ impl Rung {
     }
 
     /// Returns the available bytes on such pages, at most `most`, or why there are none and which setting decides.
-    /// `free` returns the free pages of a pool, given the bytes of a page.
+    /// `free` returns the number of free pages of a hugetlb pool, given the bytes of a page.
     pub(crate) fn room(self, most: u64, offer: Offer, free: impl Fn(u64) -> u64) -> Result<u64, String> {
         let pool = |size: u64, name: &str, folder: &str| match free(size) * size {
             0 => Err(format!(

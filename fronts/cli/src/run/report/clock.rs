@@ -1,6 +1,6 @@
-//! Reads the clock of records.
+//! Reads the clock by which processes date their records.
 
-/// Returns the nanoseconds of `CLOCK_MONOTONIC`, the clock of records.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`, by which processes date their records.
 pub(super) fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` has room for the answer.

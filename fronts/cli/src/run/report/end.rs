@@ -45,7 +45,7 @@ pub(super) fn open(pid: u32) -> io::Result<OwnedFd> {
     }
 }
 
-/// Returns how the process, which has ended, did so.
+/// Returns how a process ended, which must have ended.
 pub(super) fn of(pid: u32, process: &OwnedFd) -> End {
     for _ in 0..TRIES {
         if let Some(status) = by_descriptor(process).or_else(|| of_zombie(pid)) {
@@ -76,7 +76,7 @@ fn by_descriptor(process: &OwnedFd) -> Option<i32> {
     (rc == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
 }
 
-/// Returns the status of a process that has ended and was not waited for.
+/// Returns the status of a process that has ended and for which its parent has not waited yet.
 fn of_zombie(pid: u32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     status_in(&text)

@@ -1,4 +1,4 @@
-//! Formats the counters of far memory, in all and by region.
+//! Formats the counters of far memory, in total and by segment.
 
 use super::known::known;
 use crate::status::process_snapshot::{FarRegion, FarSnapshot};
@@ -8,7 +8,8 @@ use largesse_terminal::table::{Column, Paper, Table};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-/// Maximum number of regions in the table, those for which threads waited longest; more columns do not fit.
+/// Maximum number of segments in the table, since more columns do not fit. Those for which threads waited longest are
+/// shown.
 const MOST_SHOWN: usize = 5;
 
 pub(super) fn all(far: &FarSnapshot, paper: Paper) -> String {
@@ -30,7 +31,7 @@ pub(super) fn all(far: &FarSnapshot, paper: Paper) -> String {
     text
 }
 
-/// Returns the table with one column for each region.
+/// Returns the table with one column for each segment.
 fn by_region(regions: &[&FarRegion]) -> Table {
     let columns = regions.iter().enumerate().map(|(place, region)| {
         let column = Column::number(region.region);
