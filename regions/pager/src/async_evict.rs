@@ -8,10 +8,11 @@
 //! its write has ended, or until a touch fills it again from the copy (`refill.rs`). There is never more than one write
 //! of a page in flight.
 
+use crate::counters::as_nanoseconds;
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
 use crate::page_table::Contents;
-use crate::pager::{Pager, as_nanoseconds, between};
+use crate::pager::{Pager, between};
 use crate::state::StateGuard;
 use crate::victims::TRIES;
 use crate::{Count, Kernel, PagerError};
@@ -159,7 +160,7 @@ impl AsyncEvictor {
         let copy = copy.as_ptr();
         let at = (range.start * pager.kernel.page()) as u64;
         self.writes.start(Direction::Write, at, memory, Write { range: range.clone(), sums });
-        pager.note_in_flight(Direction::Write, self.writes.len());
+        pager.write_times.in_flight(&pager.counters, self.writes.len());
         let mut inner = pager.lock();
         inner.add_copy(range.clone(), copy);
         pager.landed(inner, core::slice::from_ref(&range)); // threads that wait for these pages touch them again
@@ -192,7 +193,7 @@ impl AsyncEvictor {
         match result {
             Ok(()) => {
                 let ns = as_nanoseconds(service);
-                pager.note_ended(Direction::Write, latency, service);
+                pager.write_times.ended(&pager.counters, latency, service);
                 let contents: Vec<_> =
                     sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();
                 let (mut inner, gone) = pager.end_write(&range);

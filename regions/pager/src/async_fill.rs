@@ -7,10 +7,11 @@
 //! A fault does not wait for the reads of others. The streams learn of a touch of a page whose prefetch is in flight as
 //! of a fault: otherwise prefetching would end as soon as the program catches up with it.
 
+use crate::counters::as_nanoseconds;
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming};
 use crate::page::{PageState, Touch};
-use crate::pager::{Pager, WAKE_NS, as_nanoseconds, between};
+use crate::pager::{Pager, WAKE_NS, between};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use largesse_pages::Table;
 use largesse_policy::streams::Access;
@@ -212,7 +213,7 @@ impl AsyncFiller {
         let prefetch = waited_since.is_none();
         self.prefetching += if prefetch { incoming.plan.range.len() } else { 0 };
         self.reads.start(Direction::Read, at, memory, Read { incoming, prefetch, waited_since });
-        pager.note_in_flight(Direction::Read, self.reads.len());
+        pager.read_times.in_flight(&pager.counters, self.reads.len());
         Ok(())
     }
 
@@ -290,7 +291,7 @@ impl AsyncFiller {
         let Read { incoming, prefetch, waited_since } = read;
         result?;
         self.prefetching -= if prefetch { incoming.plan.range.len() } else { 0 };
-        pager.note_ended(Direction::Read, latency, service);
+        pager.read_times.ended(&pager.counters, latency, service);
         let waited = waited_since.map_or(Duration::ZERO, |since| ended.saturating_duration_since(since));
         pager.counters.add(Count::HiddenNs, as_nanoseconds(latency.saturating_sub(waited)));
         let (range, asked) = (incoming.plan.range.clone(), incoming.touch.page);

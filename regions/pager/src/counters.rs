@@ -191,6 +191,11 @@ impl Counters {
     }
 }
 
+/// Returns a duration in nanoseconds, as it is counted.
+pub(crate) fn as_nanoseconds(duration: core::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The words of one segment, in memory that another process reads.
 #[derive(Debug, Default)]
 #[repr(C)]

@@ -15,7 +15,7 @@ use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::WriteCosts;
-use largesse_store::{Direction, PageStore};
+use largesse_store::PageStore;
 use std::time::Instant;
 
 /// Largest number of pages of small units that are evicted together ahead of need.
@@ -153,7 +153,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let changed = runs(range.clone(), |page| contents[page - range.start].changed.then_some(()));
         for (run, ()) in &changed {
             let bytes = &bytes[(run.start - range.start) * size..(run.end - range.start) * size];
-            let written = self.timed(Direction::Write, || self.store.write((run.start * size) as u64, bytes));
+            let written =
+                self.write_times.timed(&self.counters, || self.store.write((run.start * size) as u64, bytes));
             if let Err(error) = written {
                 let mut inner = self.lock();
                 changed.iter().for_each(|(run, ())| inner.pages.forget_stored(run.clone()));

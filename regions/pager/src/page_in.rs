@@ -15,7 +15,7 @@ use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::streams::Access;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
-use largesse_store::{Direction, PageStore};
+use largesse_store::PageStore;
 use std::time::Instant;
 
 /// Nanoseconds to wake a thread on the same CPU: by the return from a signal, or by one switch of threads.
@@ -201,7 +201,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Reads pages from the store.
     fn fetch(&self, range: &Range<PageNumber>, plan: &[PagePlan], room: &mut [u8]) -> Result<(), PagerError> {
         let at = (range.start * self.kernel.page()) as u64;
-        self.timed(Direction::Read, || self.store.read(at, room))?;
+        self.read_times.timed(&self.counters, || self.store.read(at, room))?;
         self.check(range, plan, room)
     }
 }

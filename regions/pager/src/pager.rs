@@ -13,6 +13,7 @@
 //! that, protected against writing, copied and forgotten (`staging.rs`). A touch in between is a fault, which finds the
 //! page `Leaving` and is repeated after the eviction. Pages to which a device writes stay resident.
 
+use crate::counters::as_nanoseconds;
 use crate::lock::CountingCondvar;
 use crate::lock::{RankedMutex, STATE};
 use crate::page_table::PageTable;
@@ -32,7 +33,7 @@ use largesse_policy::replacement::Refaults;
 use largesse_policy::stall_time::StallTime;
 use largesse_policy::transfer::{ComputeCore, Iteration, TransferUnits};
 use largesse_policy::{FreeReserve, Policies, SpeculativePages, max_prefetch};
-use largesse_store::{PageStore, TransferQueue};
+use largesse_store::{Direction, PageStore, TransferQueue};
 use std::time::{Duration, Instant};
 
 /// Nanoseconds to stop the faulting thread and to wake it, which no clock of the pager measures.
@@ -111,8 +112,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             bounds,
             counters,
             stall_time: StallTime::new(Instant::now()),
-            read_times: TransferTimes::default(),
-            write_times: TransferTimes::default(),
+            read_times: TransferTimes::new(Direction::Read),
+            write_times: TransferTimes::new(Direction::Write),
             segments,
         };
         pager.tell(&pager.lock());
@@ -257,9 +258,4 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 /// Returns the time between two readings of the clock in nanoseconds, 0 if they are in the other order.
 pub(crate) fn between(began: Instant, now: Instant) -> u64 {
     as_nanoseconds(now.saturating_duration_since(began))
-}
-
-/// Returns a duration in nanoseconds.
-pub(crate) fn as_nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

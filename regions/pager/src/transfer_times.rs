@@ -1,12 +1,11 @@
 //! How long transfers from the store and to it take, and how many there are at once.
 //!
-//! A transfer that ends in the call that makes it is [timed](Pager::timed) by that call. Of one that runs while its
-//! thread continues, the owner of its queue [tells](TransferTimes::ended) the time.
+//! A transfer that ends in the call that makes it is [timed](TransferTimes::timed) by that call. Of one that runs while
+//! its thread continues, the owner of its queue [tells](TransferTimes::ended) the time.
 
 use crate::Count;
-use crate::counters::Counters;
+use crate::counters::{Counters, as_nanoseconds};
 use crate::lock::{RankedMutex, TIMES};
-use crate::pager::{Pager, as_nanoseconds};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_policy::{Latencies, ServiceTime};
@@ -14,13 +13,15 @@ use largesse_store::Direction;
 use std::time::Instant;
 
 /// The times of the transfers of one direction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TransferTimes {
+    direction: Direction,
     distribution: RankedMutex<Distribution, TIMES>,
     /// Number of timed calls that have not returned.
     calls: AtomicU64,
 }
 
+/// The distribution of times, and the end of the last timed call.
 #[derive(Debug, Default)]
 struct Distribution {
     latencies: Latencies,
@@ -38,73 +39,64 @@ struct Counted {
     most: Count,
 }
 
-const READS: Counted = Counted {
-    number: Count::Reads,
-    sum: Count::ReadNs,
-    median: Count::ReadMedianNs,
-    percentile_99: Count::ReadP99Ns,
-    busy: Count::ReadBusyNs,
-    most: Count::MostReads,
-};
-const WRITES: Counted = Counted {
-    number: Count::Writes,
-    sum: Count::WriteNs,
-    median: Count::WriteMedianNs,
-    percentile_99: Count::WriteP99Ns,
-    busy: Count::WriteBusyNs,
-    most: Count::MostWrites,
-};
-
-const fn counted(direction: Direction) -> &'static Counted {
+const fn counted(direction: Direction) -> Counted {
     match direction {
-        Direction::Read => &READS,
-        Direction::Write => &WRITES,
+        Direction::Read => Counted {
+            number: Count::Reads,
+            sum: Count::ReadNs,
+            median: Count::ReadMedianNs,
+            percentile_99: Count::ReadP99Ns,
+            busy: Count::ReadBusyNs,
+            most: Count::MostReads,
+        },
+        Direction::Write => Counted {
+            number: Count::Writes,
+            sum: Count::WriteNs,
+            median: Count::WriteMedianNs,
+            percentile_99: Count::WriteP99Ns,
+            busy: Count::WriteBusyNs,
+            most: Count::MostWrites,
+        },
     }
 }
 
-impl Distribution {
-    fn add(&mut self, counters: &Counters, direction: Direction, latency: Duration, service: Duration) {
-        let to = counted(direction);
-        self.latencies.add(latency);
-        counters.add(to.number, 1);
-        counters.add(to.sum, as_nanoseconds(latency));
-        counters.add(to.busy, as_nanoseconds(service));
-        counters.set(to.median, self.latencies.median());
-        counters.set(to.percentile_99, self.latencies.percentile_99());
-    }
-}
-
-impl<K, S> Pager<K, S> {
-    /// Notes that transfers of a direction are in flight.
-    pub(crate) fn note_in_flight(&self, direction: Direction, transfers: usize) {
-        self.counters.raise(counted(direction).most, transfers as u64);
+impl TransferTimes {
+    /// Makes the times of a direction without any transfer.
+    pub(crate) fn new(direction: Direction) -> TransferTimes {
+        TransferTimes { direction, distribution: RankedMutex::default(), calls: AtomicU64::new(0) }
     }
 
-    /// Notes the end of a transfer, its [latency and service time](ServiceTime).
-    pub(crate) fn note_ended(&self, direction: Direction, latency: Duration, service: Duration) {
-        self.times(direction).distribution.lock().add(&self.counters, direction, latency, service);
+    /// Counts that this number of transfers is in flight.
+    pub(crate) fn in_flight(&self, counters: &Counters, transfers: usize) {
+        counters.raise(counted(self.direction).most, transfers as u64);
     }
 
-    /// Makes a transfer by a call, and notes its time.
-    pub(crate) fn timed<T>(&self, direction: Direction, transfer: impl FnOnce() -> T) -> T {
-        let times = self.times(direction);
+    /// Counts a transfer that has ended, with its [latency and service time](ServiceTime).
+    pub(crate) fn ended(&self, counters: &Counters, latency: Duration, service: Duration) {
+        self.add(&mut self.distribution.lock(), counters, latency, service);
+    }
+
+    /// Makes a transfer by a call, and counts it and its time.
+    pub(crate) fn timed<T>(&self, counters: &Counters, transfer: impl FnOnce() -> T) -> T {
         let began = Instant::now();
-        // Relaxed: statistics
-        let before = times.calls.fetch_add(1, Ordering::Relaxed);
+        let before = self.calls.fetch_add(1, Ordering::Relaxed); // Relaxed: statistics
         let result = transfer();
-        times.calls.fetch_sub(1, Ordering::Relaxed);
+        self.calls.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
         let ended = Instant::now();
-        self.counters.raise(counted(direction).most, before + 1);
-        let mut distribution = times.distribution.lock();
+        counters.raise(counted(self.direction).most, before + 1);
+        let mut distribution = self.distribution.lock();
         let service = distribution.calls.ended(began, ended);
-        distribution.add(&self.counters, direction, ended.saturating_duration_since(began), service);
+        self.add(&mut distribution, counters, ended.saturating_duration_since(began), service);
         result
     }
 
-    const fn times(&self, direction: Direction) -> &TransferTimes {
-        match direction {
-            Direction::Read => &self.read_times,
-            Direction::Write => &self.write_times,
-        }
+    fn add(&self, to: &mut Distribution, counters: &Counters, latency: Duration, service: Duration) {
+        let words = counted(self.direction);
+        to.latencies.add(latency);
+        counters.add(words.number, 1);
+        counters.add(words.sum, as_nanoseconds(latency));
+        counters.add(words.busy, as_nanoseconds(service));
+        counters.set(words.median, to.latencies.median());
+        counters.set(words.percentile_99, to.latencies.percentile_99());
     }
 }
