@@ -28,7 +28,7 @@ pub struct Delegated {
 pub struct Collections {
     /// Durations from the request to stop until threads resumed.
     pub pauses: Histogram,
-    /// Part of the pauses spent waiting for threads to stop.
+    /// Part of the pauses spent on waiting for threads to stop.
     pub stopping: Duration,
     /// Part of the pauses spent marking.
     pub marking: Duration,
@@ -41,7 +41,7 @@ pub struct Collections {
 /// Holds the statistics of a heap at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
-    /// Cells handed out to date, by layout and size: the request mix.
+    /// Number of cells handed out to date, by layout and size: the request mix.
     pub requests: Vec<Cells>,
     /// Number of large objects allocated to date.
     pub large_requests: u64,
@@ -49,7 +49,7 @@ pub struct Statistics {
     pub large_words: u64,
     /// Number of requests that reached the keep.
     pub keep_visits: u64,
-    /// Cells delegated at this moment, by thread.
+    /// Number of cells that each thread can hand out now without visiting the keep.
     pub delegated: Vec<Delegated>,
     /// Durations and counts of all collections.
     pub collections: Collections,
@@ -78,7 +78,7 @@ impl Statistics {
         self.requests.iter().map(|it| it.cells).sum::<u64>() + self.large_requests
     }
 
-    /// Returns the number of visits to the keep per 1000 allocations; zero without any.
+    /// Returns the number of visits to the keep per 1000 allocations, or zero if there were no allocations.
     #[must_use]
     pub fn visits_per_thousand(&self) -> f64 {
         ratio(self.keep_visits as f64 * 1000.0, self.allocations() as f64)

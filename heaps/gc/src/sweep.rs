@@ -1,5 +1,5 @@
-//! Sweeping: finds free blocks by mark bits alone, without touching a cell. The free runs of a block are found later,
-//! by the thread that it is delegated to.
+//! Implements sweeping, which finds free blocks by mark bits alone, without touching a cell. The free runs within a
+//! block are found later, by the thread that it is delegated to.
 
 use crate::Language;
 use crate::blocks::{BLOCK, BlockNumber};
@@ -13,7 +13,7 @@ const WORTH_DELEGATING: usize = BLOCK / 16;
 /// Number of blocks that a worker sweeps at a time.
 const STRIDE: usize = 256;
 
-/// Counts live objects and their bytes.
+/// Counts live objects and the bytes of their cells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LiveTotals {
     pub(crate) objects: u64,
@@ -30,7 +30,7 @@ struct Swept {
 }
 
 impl<L: Language> HeapShared<L> {
-    /// Clears all marks.
+    /// Clears all marks of the blocks `in_use`.
     pub(crate) fn clear_marks(&self, in_use: &[BlockNumber]) {
         self.by_strides(in_use, |some| some.iter().for_each(|&block| self.blocks.clear_marks(block)));
     }
@@ -78,7 +78,7 @@ impl<L: Language> HeapShared<L> {
         swept
     }
 
-    /// Runs `f` on all blocks, in the worker pool when there are many.
+    /// Runs `f` on all blocks, some at a time, in the worker pool when there are many.
     fn by_strides(&self, blocks: &[BlockNumber], f: impl Fn(&[BlockNumber]) + core::marker::Sync) {
         if blocks.len() <= STRIDE * 4 {
             f(blocks);
