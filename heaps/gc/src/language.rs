@@ -6,7 +6,7 @@ use crate::reached::Reached;
 use crate::{Layout, Word};
 use core::ptr::NonNull;
 
-/// What the collector must know of a programming language: which words are references, and where the roots are.
+/// Tells the collector about a programming language: which words are references, and where the roots are.
 ///
 /// The collector calls these methods while every thread of the heap is stopped, from several worker threads at once.
 ///

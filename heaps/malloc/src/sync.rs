@@ -26,7 +26,7 @@ impl<T> UnsafeCell<T> {
 
 /// Value of [`HeapLock::owner`] while no thread holds the lock.
 const FREE: usize = 0;
-/// Bit that is set in [`HeapLock::owner`], beside the even handle of the owning thread, while other threads may sleep.
+/// Lowest bit of [`HeapLock::owner`], which is set while other threads may sleep. Handles of threads are even.
 const CONTENDED: usize = 1;
 
 /// Excludes other threads by a lock that neither allocates nor poisons, that a forked child can reset, and that knows

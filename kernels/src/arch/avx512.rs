@@ -1,8 +1,8 @@
 //! Defines the kernels for AVX-512 (F and VL): eight registers of 64 bytes hold the lanes. For long vectors sixteen
 //! registers of 32 bytes do: Zen 4 takes 1.09 cycles for a load of 64 bytes along with other work and 1.03 for two of
-//! 32, and two loads in a cache line make the processor prefetch more. A vector counts as long if it has so many rows
-//! that this gains more time than the smaller registers lose in the first and last row. `axpy` also uses registers of
-//! 32 bytes, because stores of 64 bytes are slower.
+//! 32, and two loads in a cache line make the processor prefetch more. A vector counts as long from the number of rows
+//! at which this gains more time than the smaller registers lose in the first and last row. `axpy` also uses registers
+//! of 32 bytes, because stores of 64 bytes are slower.
 
 use super::prelude::*;
 use super::simd::Shifts;

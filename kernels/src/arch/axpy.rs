@@ -112,8 +112,8 @@ impl<V: Nans> AxpyCall<V> {
         }
     }
 
-    /// Computes the blocks of `K` registers from element `done` on that end at `end` or before. Returns the number of
-    /// elements computed so far.
+    /// Computes the blocks of `K` registers from element `done` on that end at `end` or before. Returns the index of
+    /// the first element that is not computed yet.
     #[inline(always)]
     unsafe fn blocks<const K: usize>(&self, mut done: usize, end: usize, read: impl Fn(usize) -> V) -> usize {
         let block = K * V::COUNT;

@@ -46,9 +46,9 @@ impl Reserved {
         Reserved { area: self.area, owns: false }
     }
 
-    /// Makes `[offset, offset + len)` accessible. What was not committed before reads as zero. Pages are allocated at
-    /// first touch, except hugetlb pages: these are taken from the pool now, so that an empty pool is an error here
-    /// and not `SIGBUS` later.
+    /// Makes `[offset, offset + len)` accessible. The parts that were not committed before read as zero. Pages are
+    /// allocated at first touch, except hugetlb pages: these are taken from the pool now, so that an empty pool is an
+    /// error here and not `SIGBUS` later.
     pub fn commit(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
         sys::commit(self.at(offset, len), len, kind).map_err(|errno| MapError {
             op: MapOp::Commit,
@@ -116,8 +116,8 @@ impl Reserved {
         sys::decommit(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
-    /// Moves the pages of one committed range to another by changing page tables only. What the target held is lost.
-    /// The source stays accessible and reads as zero.
+    /// Moves the pages of one committed range to another by changing page tables only. The former contents of the
+    /// target are lost. The source stays accessible and reads as zero.
     ///
     /// # Safety
     /// Nothing uses the contents of `[to, to + len)`, and the caller alone uses the source. The ranges do not overlap.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 const AVAILABLE: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// What is known of the processor's counter.
+/// The known properties of the processor's counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CounterFacts {
     /// Whether the processor has a counter that this crate can read.

@@ -65,8 +65,8 @@ pub(crate) fn duplicate_above(fd: c_int, least: c_int) -> Option<Descriptor> {
     Descriptor::made(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) }).ok()
 }
 
-/// Gives a descriptor the number `number`. What had that number is closed first. If the kernel refuses, `fd` is
-/// closed.
+/// Gives a descriptor the number `number`. A descriptor that has that number is closed first. If the kernel refuses,
+/// `fd` is closed.
 pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32> {
     if fd.0 == number {
         return Ok(fd);
