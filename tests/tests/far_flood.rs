@@ -1,13 +1,13 @@
-//! An agent under a flood of connections from another user. The test is in a file of its own, so that it runs alone:
-//! it loads two processors for 30 s.
+//! Tests an agent under a flood of connections from another user. The test is in a file of its own, so that it runs
+//! alone, because it loads two processors for 30 s.
 
 use largesse_tests::{
     Owner, Run, Stage, User, agent_for, agents, deep, end, first_thread_ms, is_root, skipped,
 };
 use std::path::Path;
 
-/// Returns two times in ms while `disturbers` run: that of ten forks of a program with an agent, and the CPU time of
-/// the agent's first thread.
+/// Returns two times in ms that are measured while `disturbers` run: that of ten forks of a program with an agent, and
+/// the CPU time of the agent's first thread.
 fn forks_during(stage: &Stage, program: &Path, name: &str, agent: u32, disturbers: &[&Run<'_>]) -> [u64; 2] {
     let mut running: Vec<_> = disturbers.iter().map(|it| it.start()).collect();
     let before = first_thread_ms(agent);
