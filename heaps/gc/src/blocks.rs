@@ -17,13 +17,13 @@ pub const BLOCK: usize = 32 << 10;
 pub(crate) const WORDS: usize = BLOCK / 8;
 /// Number of blocks in a span.
 pub(crate) const PER_SPAN: usize = SPAN / BLOCK;
-/// Bytes of the heap for each mark bit: every object starts at a multiple of this.
+/// Number of bytes of the heap for each mark bit: every object starts at a multiple of this.
 pub(crate) const GRAIN: usize = 16;
 /// Number of mark bits of a block.
 pub(crate) const MARKS: usize = BLOCK / GRAIN;
 /// Number of mark bits of a cache line.
 const LINE: usize = 64 / GRAIN;
-/// Bytes of the heap whose mark bits share one 64-bit word.
+/// Number of bytes of the heap whose mark bits share one 64-bit word.
 pub(crate) const GROUP: usize = 64 * GRAIN;
 /// Number of 64-bit words that hold the mark bits of a block.
 const MARK_WORDS: usize = MARKS / 64;

@@ -2,8 +2,8 @@
 
 use crate::Layout;
 
-/// Words of a cell in each size class. Up to 16 words there is a class for every even number, then four per doubling;
-/// the last ones divide a block of 4096 words into 9, 8, 7, … 2 cells.
+/// Number of words of a cell in each size class. Up to 16 words there is a class for every even number, then four for
+/// each doubling; the last classes divide a block of 4096 words into 9, 8, 7, … 2 cells.
 pub(crate) const CELLS: [u16; 34] = [
     2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
     384, 454, 512, 584, 682, 818, 1024, 1364, 2048,

@@ -5,7 +5,7 @@ use crate::sync::AtomicU32;
 use crate::{AllocationClass, Layout, Word};
 use core::mem::offset_of;
 
-/// Holds the unallocated part of a run of cells of one class. Memory from `cursor` to `limit` is zero.
+/// The unallocated part of a run of cells of one class. Memory from `cursor` to `limit` is zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Bump {
@@ -32,7 +32,7 @@ impl Bump {
     }
 }
 
-/// Holds the poll word, by which a thread is asked to stop, and the thread's state (running, native or parked).
+/// The poll word, by which a thread is asked to stop, and the thread's state (running, native or parked).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Signal {

@@ -29,7 +29,7 @@ struct ClassAllocator {
     rate: f32,
 }
 
-/// Holds the blocks delegated to one thread or, without delegation, those from which the keep hands out cells.
+/// The blocks delegated to one thread or, without delegation, those from which the keep hands out cells.
 #[derive(Debug)]
 pub(crate) struct Delegation {
     locals: Box<[ClassAllocator]>,

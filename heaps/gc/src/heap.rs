@@ -25,7 +25,7 @@ impl<L: Language> Clone for Heap<L> {
     }
 }
 
-/// Holds the state that the threads of a heap share.
+/// The state that all threads of a heap share.
 #[derive(Debug)]
 pub(crate) struct HeapShared<L> {
     pub(crate) language: L,
@@ -41,14 +41,14 @@ pub(crate) struct HeapShared<L> {
     started: Instant,
 }
 
-/// Holds the addresses of objects that were registered for finalization.
+/// The addresses of objects that were registered for finalization.
 #[derive(Debug, Default)]
 pub(crate) struct Finalizers {
     pub(crate) registered: Vec<usize>,
     pub(crate) ready: Vec<usize>,
 }
 
-/// Counts what happened over the life of a heap.
+/// Counts of events over the life of a heap.
 #[derive(Debug)]
 pub(crate) struct HeapTotals {
     pub(crate) collections: Collections,
@@ -181,7 +181,7 @@ impl<L: Language> HeapShared<L> {
     }
 }
 
-/// Counts cells by allocation class, leaving out empty classes.
+/// Returns the cell counts of all allocation classes whose `count` is not 0.
 fn cells(count: impl Fn(AllocationClass) -> u64) -> Vec<Cells> {
     let all = AllocationClass::all().map(|class| Cells {
         layout: class.layout(),

@@ -18,7 +18,7 @@ struct Span {
     dirty: u64,
 }
 
-/// Holds the state of each span of a backing.
+/// The backing of a heap, with the state of each of its spans.
 pub(crate) struct HeapSpans {
     backing: Box<dyn Backing + Send>,
     spans: Vec<Span>,

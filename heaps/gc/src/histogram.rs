@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Number of buckets, from 16 ns to 2^40 ns (18 minutes).
 const BUCKETS: usize = 640;
 
-/// Counts durations by length.
+/// A histogram: the number of durations of each length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,

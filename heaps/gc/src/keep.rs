@@ -28,7 +28,7 @@ pub(crate) enum AllocationFailure {
     Full,
 }
 
-/// Holds the state of all blocks, guarded by one lock.
+/// The global record of all blocks of a heap. One lock guards it.
 #[derive(Debug)]
 pub(crate) struct Keep {
     pub(crate) spans: HeapSpans,

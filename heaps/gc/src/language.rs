@@ -48,7 +48,7 @@ unsafe impl Send for Item {}
 /// The value of [`Item::words`] for objects whose slots [`Language::trace`] shows.
 pub(crate) const CUSTOM: usize = usize::MAX;
 
-/// Holds the marker's state, and receives the slots that a [`Language`] shows.
+/// The state of one marking thread. A [`Language`] shows the slots of roots and objects to it.
 #[derive(Debug)]
 pub struct Tracer<'a, L> {
     pub(crate) language: &'a L,

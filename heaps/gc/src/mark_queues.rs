@@ -7,7 +7,7 @@
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock, pause};
 
-/// Holds the items that a worker shares.
+/// The queue of items that one worker shares with the others.
 #[derive(Debug)]
 struct MarkQueue<T> {
     items: Mutex<Vec<T>>,
@@ -15,7 +15,7 @@ struct MarkQueue<T> {
     len: AtomicUsize,
 }
 
-/// Holds the queues of all workers.
+/// The queues of all workers.
 #[derive(Debug)]
 pub(crate) struct MarkQueues<T> {
     queues: Vec<MarkQueue<T>>,

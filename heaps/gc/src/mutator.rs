@@ -11,7 +11,7 @@ use crate::{AllocationClass, Language, Layout, OutOfMemory, RootsFull, Sync, Wor
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// Represents a registered thread that has not started: see [`Heap::register_thread`].
+/// A registered thread that has not started: see [`Heap::register_thread`].
 #[derive(Debug)]
 #[must_use = "collections scan its roots until it is dropped"]
 pub struct ThreadHandle<L: Language> {

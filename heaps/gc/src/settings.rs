@@ -1,6 +1,6 @@
 //! Defines the settings of a heap.
 
-/// Selects how threads that allocate at the same time are synchronised.
+/// How threads that allocate at the same time are synchronised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sync {
     /// Every cell comes from the keep, under its lock, without delegation (figure 4a of Matsui and Sekiguchi's paper
@@ -14,7 +14,7 @@ pub enum Sync {
     Safepoint,
 }
 
-/// Holds the settings of a heap. Sizes are in bytes.
+/// The settings of a heap. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct GcSettings {
     /// The synchronisation of allocating threads.

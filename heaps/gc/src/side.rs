@@ -10,7 +10,7 @@ use largesse_pages::{MapError, PageKind, Reserved, SPAN};
 /// All zero bytes must be a valid value, and writing one through a shared reference must be sound, as for atomics.
 pub(crate) unsafe trait Zeroed {}
 
-/// Holds `len` values, all zero at first. Pages that are never written use no memory.
+/// A side table of `len` values, all zero at first. Pages that are never written use no memory.
 #[derive(Debug)]
 pub(crate) struct Side<T> {
     range: Reserved,

@@ -3,7 +3,7 @@
 use crate::{Histogram, Layout};
 use std::time::Duration;
 
-/// Counts the cells of one layout and size.
+/// The number of cells of one layout and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     /// Layout of the cells.
@@ -14,7 +14,7 @@ pub struct Cells {
     pub cells: u64,
 }
 
-/// Counts the cells that one thread can hand out without visiting the keep.
+/// The number of cells that one thread can hand out without visiting the keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegated {
     /// Number of the thread, in order of registration.
@@ -23,7 +23,7 @@ pub struct Delegated {
     pub cells: Vec<Cells>,
 }
 
-/// Holds durations and counts of all collections.
+/// Durations and counts of all collections of a heap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collections {
     /// Durations from the request to stop until threads resumed.
@@ -38,14 +38,14 @@ pub struct Collections {
     pub objects: u64,
 }
 
-/// Holds the statistics of a heap at one moment.
+/// The statistics of a heap at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// Number of cells handed out to date, by layout and size: the request mix.
     pub requests: Vec<Cells>,
     /// Number of large objects allocated to date.
     pub large_requests: u64,
-    /// Words of all large objects allocated to date.
+    /// Number of words of all large objects allocated to date.
     pub large_words: u64,
     /// Number of requests that reached the keep.
     pub keep_visits: u64,
@@ -57,13 +57,13 @@ pub struct Statistics {
     pub age: Duration,
     /// Number of objects alive after the last collection.
     pub live_objects: u64,
-    /// Bytes of the cells of live objects.
+    /// Number of bytes of the cells of live objects.
     pub live_bytes: usize,
     /// Number of bytes allocated between the last collection and the next.
     pub budget_bytes: usize,
-    /// Bytes of blocks that are not free.
+    /// Number of bytes of blocks that are not free.
     pub used_bytes: usize,
-    /// Bytes of spans that may have physical memory.
+    /// Number of bytes of spans that may have physical memory.
     pub warm_bytes: usize,
     /// Largest number of bytes that may be in use.
     pub limit_bytes: usize,

@@ -13,14 +13,14 @@ const WORTH_DELEGATING: usize = BLOCK / 16;
 /// Number of blocks that a worker sweeps at a time.
 const STRIDE: usize = 256;
 
-/// Counts live objects and the bytes of their cells.
+/// The number of live objects, and of the bytes of their cells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LiveTotals {
     pub(crate) objects: u64,
     pub(crate) bytes: usize,
 }
 
-/// Holds the result of sweeping some blocks.
+/// The result of sweeping some blocks: which are empty, full or partly free.
 #[derive(Debug, Default)]
 struct Swept {
     live: LiveTotals,

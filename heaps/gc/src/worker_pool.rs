@@ -28,7 +28,7 @@ struct PoolShared {
     done: Condvar,
 }
 
-/// Combines the collecting thread and its helper threads, which sleep between jobs.
+/// The collecting thread and its helper threads, which sleep between jobs.
 pub(crate) struct WorkerPool {
     shared: Arc<PoolShared>,
     helpers: Vec<JoinHandle<()>>,

@@ -2,7 +2,7 @@
 
 use largesse_arena::{Colours, GRANULE, Granules};
 
-/// Selects the alignment of blocks' data.
+/// How the data of blocks are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataAlign {
     /// The data, which begin `header` bytes into the block, start at a cache line. Blocks of equal size start at
@@ -12,7 +12,7 @@ pub enum DataAlign {
     Native,
 }
 
-/// Describes the position of a block in its extent.
+/// The position of a block in its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockLayout {
     /// Number of bytes from the start of the extent to the block.

@@ -18,7 +18,7 @@ struct ReportPage(HeapReport);
 // SAFETY: zero bytes are a report without blocks.
 unsafe impl Zeroed for ReportPage {}
 
-/// Describes the kinds of page that a block is on.
+/// The kinds of page that a block is on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
     /// Kind of page at the start of the block.

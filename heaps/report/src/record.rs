@@ -2,7 +2,7 @@
 
 use crate::{CAUSES, MAGIC, VERSION};
 
-/// Largest number of advised mappings of other libraries that are recorded.
+/// Largest number of mappings of other libraries that are recorded as advised for huge pages.
 pub const MAX_ADVISED: usize = 512;
 
 /// The contents of the memory file by which readers find the report of a process.
@@ -91,7 +91,7 @@ pub enum BlockKind {
     Mixed = 5,
 }
 
-/// Tells which memory a segment of far memory holds.
+/// The memory of the program that a segment of far memory holds.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
@@ -113,7 +113,7 @@ impl Region {
     }
 }
 
-/// Describes the store that holds far pages.
+/// The store that holds a program's far pages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FarStore {
@@ -141,7 +141,7 @@ impl FarStore {
     }
 }
 
-/// Describes one live block.
+/// A live block, or an unused record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockRecord {
@@ -290,7 +290,7 @@ impl Counters {
     }
 }
 
-/// Describes a heap to other processes.
+/// The description of a heap for other processes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeapReport {

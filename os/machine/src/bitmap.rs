@@ -17,7 +17,7 @@ pub(crate) const END: u32 = 1 << 16;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bitmap {
-    /// Words of 64 numbers each. The last one is not zero, so that equal sets have equal words.
+    /// The set as words of 64 numbers each. The last word is not zero, so that equal sets have equal words.
     words: Vec<u64>,
 }
 

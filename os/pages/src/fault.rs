@@ -4,7 +4,7 @@
 
 use crate::sys::{self, Descriptor};
 
-/// Selects how a userfaultfd descriptor is opened, from most to least capable.
+/// The way in which a userfaultfd descriptor is opened, from most to least capable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMethod {
     /// Opens `/dev/userfaultfd` (kernel 6.1).

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Bytes of a page of the trace.
+/// Size in bytes of a page of the trace.
 const PAGE: u64 = 4096;
 /// `trace.c` leaves some pages open, whose further touches it does not record: this part (one in `OPEN`) of the
 /// smallest local memory, within the two bounds below, which are numbers of pages.

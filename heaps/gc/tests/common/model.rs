@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Number of variables of a program. They are on the root stack.
 pub(crate) const VARIABLES: usize = 6;
 
-/// Describes a step of a program. Variables and slots are taken modulo their number.
+/// A step of a program. Variables and slots are taken modulo their number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProgramStep {
     Pair { to: u8, first: u8, rest: u8 },

@@ -17,7 +17,7 @@ use locked::LockedHeap;
 pub use request::{Fill, NotABlock, Refused};
 pub use resize::{ResizeError, Resized};
 
-/// Configures a heap.
+/// The settings of a heap.
 #[derive(Clone, Copy, Debug)]
 pub struct LargeHeapSettings {
     /// Number of bytes before the data of a block.
@@ -28,7 +28,7 @@ pub struct LargeHeapSettings {
     pub retention: Retention,
 }
 
-/// Describes an allocated block.
+/// A block that was allocated just now.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapBlock {
     /// Address of the block.

@@ -1,6 +1,6 @@
 //! Defines what a request for a block asks for, and the ways in which it fails.
 
-/// Selects the initial contents of a block.
+/// The initial contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// The block may hold anything.
