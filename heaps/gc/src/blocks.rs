@@ -89,7 +89,7 @@ impl BlockState {
         }
     }
 
-    /// Returns the mark from which free cells are searched.
+    /// Returns the index of the mark bit from which free cells are searched.
     pub(crate) const fn next(self) -> usize {
         (self.0 >> 4 & 0xfff) as usize
     }
@@ -173,7 +173,7 @@ impl Blocks {
         self.table[block as usize].store(what.0, Relaxed);
     }
 
-    /// Marks the object at an offset; returns `false` when it was marked before. `SHARED` says that other threads
+    /// Marks the object at an offset. Returns `false` when it was marked before. `SHARED` says that other threads
     /// mark, too.
     #[inline]
     pub(crate) fn mark<const SHARED: bool>(&self, offset: Offset) -> bool {

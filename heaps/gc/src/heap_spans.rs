@@ -10,7 +10,7 @@ const _: () = assert!(PER_SPAN == u64::BITS as usize);
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     kind: SpanKind,
-    /// Whether physical memory may be allocated.
+    /// Whether the span may have physical memory.
     warm: bool,
     /// Bit mask of the blocks in use.
     used: u64,

@@ -166,7 +166,7 @@ impl Keep {
         (self.limit_blocks - self.used_blocks) * BLOCK + within < self.limit() / EXHAUSTED
     }
 
-    /// Lists a block that has free cells for delegation.
+    /// Adds a block that has free cells to the blocks that can be delegated.
     pub(crate) fn offer(&mut self, block: BlockNumber, blocks: &Blocks) {
         if let Some(class) = blocks.get(block).class() {
             self.partial[class.index()].push(block);

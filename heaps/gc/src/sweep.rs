@@ -35,7 +35,7 @@ impl<L: Language> HeapShared<L> {
         self.by_strides(in_use, |some| some.iter().for_each(|&block| self.blocks.clear_marks(block)));
     }
 
-    /// Frees blocks without a mark, and lists those with free cells for delegation.
+    /// Frees the blocks without a mark, and offers those with free cells for delegation.
     pub(crate) fn sweep(&self, keep: &mut Keep) -> LiveTotals {
         let all = Mutex::new(Vec::new());
         self.by_strides(&keep.in_use, |some| {

@@ -98,9 +98,7 @@ impl Userfault {
         self.method
     }
 
-    /// Keeps the ranges registered until the last thread of the process has ended. Otherwise the kernel closes the
-    /// descriptor when one thread exits, while a `write` of another may still run: it would then read missing pages as
-    /// zeros, and write these to a file.
+    /// Keeps the ranges registered until the last thread of the process has ended. Otherwise the kernel, which ends the threads of a process one by one, would close the descriptor while a `write` of another thread may still run: that call would read missing pages as zeros, and write these.
     pub fn outlive_threads(&self) -> Result<(), FaultError> {
         sys::userfault::outlive_threads(self.fd.0).map_err(FaultError)
     }

@@ -141,7 +141,7 @@ impl<'a> ModelMachine<'a> {
         }
     }
 
-    /// Returns the index of the object in a variable and the index of one of its slots, if it has any.
+    /// Returns the index of the object in a variable and the index of one of its slots, or `None` if it has no slots.
     fn place(&self, which: u8, slot: u16) -> Option<(usize, usize)> {
         let Value::Object(id) = self.variables[variable(which)] else { return None };
         let slots = self.objects[id].slots.len();
