@@ -98,7 +98,9 @@ impl Userfault {
         self.method
     }
 
-    /// Keeps the ranges registered until the last thread of the process has ended. Otherwise the kernel, which ends the threads of a process one by one, would close the descriptor while a `write` of another thread may still run: that call would read missing pages as zeros, and write these.
+    /// Keeps the ranges registered until the last thread of the process has ended. Otherwise the kernel, which ends
+    /// the threads of a process one by one, would close the descriptor while a `write` of another thread may still
+    /// run: that call would read missing pages as zeros, and write these.
     pub fn outlive_threads(&self) -> Result<(), FaultError> {
         sys::userfault::outlive_threads(self.fd.0).map_err(FaultError)
     }
