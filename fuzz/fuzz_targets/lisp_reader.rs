@@ -1,4 +1,5 @@
-//! Reads any bytes as Lisp source, UTF-8 or not, while the heap collects often. `#.`, which evaluates, is left out.
+//! Reads any bytes as Lisp source, UTF-8 or not, while the heap collects often. The bytes `#.` are left out, because
+//! they evaluate.
 #![no_main]
 
 use largesse_arena::NearMemory;

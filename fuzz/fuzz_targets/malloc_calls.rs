@@ -1,5 +1,5 @@
-//! Makes sequences of calls of the malloc family, from one thread and then from three at once, and checks the marked
-//! bytes.
+//! Makes sequences of calls of the malloc family, from one thread and then from three at once, and checks the bytes
+//! that it marked in each block.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::{Mutex, OnceLock};
 
 const SPANS: usize = 12;
-/// Distance of two marked bytes of a block; its last byte is marked, too.
+/// Distance in bytes between marked bytes of a block. The last byte is marked, too.
 const STRIDE: usize = 1021;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
@@ -66,7 +66,8 @@ impl Held {
     }
 }
 
-/// Returns the heap of this kind. It lives as long as the process, so one input's blocks are the next one's start.
+/// Returns the heap of this kind. It lives as long as the process, so that each input finds the blocks of the one
+/// before.
 fn heap(kind: u8) -> &'static LargeBlockHeap<NearMemory> {
     static HEAPS: [OnceLock<&'static LargeBlockHeap<NearMemory>>; 4] = [const { OnceLock::new() }; 4];
     HEAPS[usize::from(kind % 4)].get_or_init(|| {

@@ -3,8 +3,8 @@
 use core::fmt::Debug;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// Abstracts the element types `f64` and `f32`. No other type can be one: the number of lanes is part of what defines
-/// the bits.
+/// A type of real elements: `f64` or `f32`. No other type can be one, because the number of lanes belongs to the
+/// definition of a result's bits.
 pub trait Element:
     Copy
     + Debug
@@ -20,13 +20,13 @@ pub trait Element:
 {
     /// Number of lanes in which sums of real numbers are kept: 512 bytes, or eight AVX-512 registers.
     const LANES: usize;
-    /// Every lane starts at this positive zero.
+    /// Positive zero, at which every lane starts.
     const ZERO: Self;
-    /// Sums that overflow give this positive infinity.
+    /// Positive infinity, the result of sums that overflow.
     const INFINITY: Self;
-    /// An invalid operation without any NaN among the inputs gives this NaN: quiet, positive, without payload.
+    /// The result of an invalid operation without any NaN among the inputs: a quiet, positive NaN without payload.
     const NAN: Self;
-    /// Norms use these bounds between which a sum of squares is exact enough, and scale factors outside of them.
+    /// The range in which a sum of squares is exact enough for a norm, and the scale factors outside of it.
     const SQUARES: Squares<Self>;
 
     /// Returns `self * b + c`, rounded once.
@@ -51,30 +51,30 @@ pub trait Element:
     fn choose<F: Family>(each: (F::Of<f64>, F::Of<f32>)) -> F::Of<Self>;
 }
 
-/// Names a generic type, of which [`Element::choose`] picks the instance for an element type.
+/// Marks a generic type, of which [`Element::choose`] picks the instance for an element type.
 #[doc(hidden)]
 pub trait Family {
     /// Instance for the element type `T`.
     type Of<T: 'static>;
 }
 
-/// Describes the range in which a sum of squares loses nothing by underflow, for any number of elements, or by
-/// overflow. A norm whose sum is outside is computed again from scaled elements.
+/// The range in which a sum of squares, of any number of elements, loses nothing by underflow or overflow. A norm
+/// whose sum of squares lies outside is computed again from scaled elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Squares<T> {
-    /// Smallest sum that needs no scaling; nor does any larger finite sum.
+    /// Smallest sum of squares that needs no scaling. No larger finite sum does either.
     pub least: T,
     /// Factor by which elements are scaled up if the sum is below `least`.
     pub up: T,
-    /// Factor that undoes `up` after the square root: its reciprocal.
+    /// Factor by which the square root is multiplied to undo `up`: the reciprocal of `up`.
     pub up_undone: T,
     /// Factor by which elements are scaled down if the sum overflowed.
     pub down: T,
-    /// Factor that undoes `down` after the square root: its reciprocal.
+    /// Factor by which the square root is multiplied to undo `down`: the reciprocal of `down`.
     pub down_undone: T,
 }
 
-/// Holds a complex number, with the layout of C's `double _Complex` for `f64`.
+/// A complex number, with the layout of C's `double _Complex` for `f64` and `float _Complex` for `f32`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Complex<T> {
@@ -90,7 +90,8 @@ mod sealed {
     impl Sealed for f32 {}
 }
 
-/// Implements [`Element`] for the type at a position of the pair (`f64`, `f32`).
+/// Implements [`Element`] for `f64` or `f32`, whose instance of a [`Family`] is the given position of the pair (`f64`,
+/// `f32`).
 macro_rules! element {
     ($position:tt, $t:ident, $quiet_bit:expr, $squares:expr) => {
         impl Element for $t {

@@ -2,21 +2,21 @@
 //! exception flags, and unmasked exceptions.
 //!
 //! Kernels raise the exceptions of [`reference`](crate::reference)'s operations and no others, with any number of
-//! threads. Worker threads run in the caller's mode with every exception masked and return the flags they raised; the
-//! caller raises them, so that a trap (`SIGFPE`) is delivered to the calling thread, after the workers have stopped
-//! using its memory.
+//! threads. Worker threads run in the caller's mode with every exception masked, and return the flags they raised. The
+//! caller raises these exceptions, so that a trap (`SIGFPE`) is delivered to the calling thread, after the workers
+//! have stopped using its memory.
 
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Holds a floating-point control word: MXCSR on x86-64, FPCR on AArch64.
+/// A floating-point control word: MXCSR on x86-64, FPCR on AArch64.
 type Word = u32;
 
 #[cfg(target_arch = "x86_64")]
 mod word {
     use super::Word;
-    /// The lowest bits of MXCSR are the exception flags.
+    /// The exception flags, which are the lowest bits of MXCSR.
     pub(super) const FLAGS: Word = 0x3f;
     pub(super) const INVALID: Word = 1;
     pub(super) const DENORMAL: Word = 1 << 1;
@@ -30,8 +30,8 @@ mod word {
         !(control >> 7) & FLAGS
     }
 
-    /// Returns the same mode with every exception masked, and without flush-to-zero where underflow traps, because the
-    /// processor ignores it there.
+    /// Returns the control word with every exception masked. Where underflow traps, flush-to-zero is cleared as well,
+    /// because the processor ignores it as long as underflow traps.
     pub(super) fn masked(control: Word) -> Word {
         let flush = if traps(control) & UNDERFLOW == 0 { 0 } else { FLUSH_TO_ZERO };
         (control | FLAGS << 7) & !flush
@@ -41,7 +41,7 @@ mod word {
 #[cfg(target_arch = "aarch64")]
 mod word {
     use super::Word;
-    /// FPSR has these exception flags.
+    /// The exception flags in FPSR.
     pub(super) const FLAGS: Word = 0x9f;
     pub(super) const INVALID: Word = 1;
     pub(super) const DENORMAL: Word = 1 << 7;
@@ -54,22 +54,22 @@ mod word {
         control >> 8 & FLAGS
     }
 
-    /// Returns the same mode with every exception masked.
+    /// Returns the control word with every exception masked.
     pub(super) fn masked(control: Word) -> Word {
         control & !(FLAGS << 8)
     }
 }
 
-/// Computes an arithmetic operation, which raises an exception for some operands.
+/// An arithmetic operation that raises an exception for some operands.
 type Operation = fn(f32, f32) -> f32;
 
-/// Holds a set of floating-point exceptions.
+/// A set of floating-point exceptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exceptions(Word);
 
 impl Exceptions {
     pub(crate) const INVALID: Exceptions = Exceptions(word::INVALID);
-    /// The set contains every exception except underflow.
+    /// Every exception except underflow.
     pub(crate) const ALL_BUT_UNDERFLOW: Exceptions = Exceptions(word::FLAGS & !word::UNDERFLOW);
 
     /// Raises these exceptions in the calling thread: sets their flags, and traps on those that the thread has
@@ -105,7 +105,7 @@ impl Exceptions {
     }
 }
 
-/// Collects the exceptions that several threads raise.
+/// The exceptions that several threads have raised.
 #[derive(Debug, Default)]
 pub(crate) struct Raised(AtomicU32);
 
@@ -120,7 +120,7 @@ impl Raised {
     }
 }
 
-/// Holds the control word and the exception flags of a thread.
+/// The floating-point environment of a thread: its control word and its exception flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Environment {
     control: Word,
@@ -153,8 +153,8 @@ impl Environment {
         }
     }
 
-    /// Runs `work` in this mode with every exception masked, restores the thread's own environment, and returns the
-    /// exceptions that `work` raised.
+    /// Runs `work` in this environment's mode with every exception masked, and then restores the thread's own
+    /// environment. Returns the exceptions that `work` raised.
     pub(crate) fn during(self, work: impl FnOnce()) -> Exceptions {
         let own = Environment::here();
         // SAFETY: the mode that `work` expects.
@@ -166,15 +166,15 @@ impl Environment {
         raised
     }
 
-    /// Returns the same mode with every exception masked and no flag set.
+    /// Returns this environment with every exception masked and no flag set.
     fn masked(self) -> Environment {
         Environment { control: word::masked(self.control), flags: 0 }
     }
 
-    /// Writes the control word and the flags of the calling thread.
+    /// Makes this environment the calling thread's.
     ///
     /// # Safety
-    /// The code that computes next expects this mode.
+    /// The code that runs next expects this mode.
     #[inline]
     unsafe fn set(self) {
         #[cfg(target_arch = "x86_64")]
@@ -194,7 +194,7 @@ impl Environment {
     }
 }
 
-/// Brackets a computation whose exceptions are filtered before they reach the program. None of them traps until then.
+/// A computation whose exceptions are filtered before they reach the program. None of them traps before its end.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Trial {
@@ -202,7 +202,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Begins a trial, which costs a read of the control word unless the thread has unmasked an exception.
+    /// Begins a trial. This only reads the control word unless the thread has unmasked an exception.
     #[inline(always)]
     pub(crate) fn begin() -> Trial {
         let own = Environment::here();
@@ -214,7 +214,7 @@ impl Trial {
         Trial { own }
     }
 
-    /// Ends the trial, and raises those of its exceptions that are in `keep` in the program's environment.
+    /// Ends the trial, and raises in the program's environment those of its exceptions that are in `keep`.
     #[inline(always)]
     pub(crate) fn end(self, keep: Exceptions) {
         let new = Environment::here().flags & !self.own.flags;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Names the instruction set that a kernel uses. All of them give the same bits.
+/// An instruction set for kernels. All of them give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isa {
@@ -14,8 +14,8 @@ pub enum Isa {
     Sse2,
     /// Kernels use NEON.
     Neon,
-    /// Kernels are plain code. A fused operation is a call of the C library unless every processor of the architecture
-    /// has the instruction.
+    /// Kernels are plain code. Unless every processor of the architecture has a fused multiply-add, they call the C
+    /// library for it.
     Portable,
 }
 
@@ -23,7 +23,7 @@ impl Isa {
     /// Lists every instruction set, the fastest first.
     pub const ALL: [Isa; 5] = [Isa::Avx512, Isa::Avx2, Isa::Sse2, Isa::Neon, Isa::Portable];
 
-    /// Returns whether the processor and the operating system support it.
+    /// Returns whether the processor and the operating system support this instruction set.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {

@@ -10,17 +10,17 @@ use crate::vector::Location;
 use crate::{Complex, Element, Isa, Team, Vector, VectorMut};
 use core::hint::black_box;
 
-/// Size in bytes from which a vector exceeds every second-level cache, of which the largest have 2 MiB.
+/// Size in bytes above which a vector fits in no processor's second-level cache: the largest have 2 MiB.
 const FAR_FROM: usize = 4 << 20;
 
-/// Calls the kernels of one instruction set.
+/// The kernels of one instruction set.
 #[derive(Clone, Copy)]
 pub struct Kernels {
     isa: Isa,
     tables: Tables,
 }
 
-/// Names the reference to the table of an element type.
+/// Marks the type `&KernelTable<T>`, so that [`Element::choose`] can pick the table of an element type.
 struct TableRef;
 
 impl Family for TableRef {
@@ -101,7 +101,7 @@ impl Kernels {
     }
 
     /// Returns the square root of the sum of the squares of `x`. It overflows or underflows, and raises exceptions,
-    /// only where the result does; tiny elements count.
+    /// only where the exact result does: squares of elements may be too large or too small for the element type.
     #[inline]
     pub fn nrm2<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
         let x = x.into();
@@ -191,7 +191,8 @@ impl Kernels {
         self.dot_complex(x.into(), y.into(), true, team)
     }
 
-    /// Reduces a vector with any step, using `contiguous` where elements are adjacent and `strided` otherwise.
+    /// Reduces a vector with any step to a number, by `contiguous` where its elements are adjacent and by `strided`
+    /// otherwise.
     #[inline(never)]
     fn of_one<T: Element>(
         &self,
@@ -250,7 +251,7 @@ impl Kernels {
         });
     }
 
-    /// Returns the norm if the sum of squares is a NaN, or overflowed or may have underflowed.
+    /// Returns the norm of `x` when `plain`, its sum of squares, is a NaN, overflowed or may have underflowed.
     #[cold]
     fn nrm2_scaled<T: Element>(&self, plain: T, x: Location<T>, n: usize, team: &dyn Team) -> T {
         if plain.is_nan() {
@@ -292,7 +293,8 @@ impl Kernels {
         settled_complex(re, im, x, y)
     }
 
-    /// Returns the four sums of products of real and imaginary parts.
+    /// Returns the four sums of products of real and imaginary parts, as [`KernelTable::products`] does, for vectors
+    /// of any length and step.
     #[inline(never)]
     fn products_of_any<T: Element>(
         &self,
@@ -319,7 +321,8 @@ impl Kernels {
     }
 }
 
-/// Returns the sum in the usual case of a contiguous vector of one part, unless it is a NaN.
+/// Returns the result of `sum` in the usual case: a contiguous vector of one part whose sum is not a NaN. Otherwise
+/// returns `None`.
 #[inline(always)]
 fn at_once<T: Element>(contiguous: bool, n: usize, sum: impl FnOnce() -> T) -> Option<T> {
     if !contiguous || n > PART {
@@ -335,7 +338,7 @@ fn same_length(x: usize, y: usize) {
     assert!(x == y, "vectors of {x} and {y} elements");
 }
 
-/// Returns the parts of a complex result, with NaNs replaced by the reference's rule.
+/// Returns a complex number with these parts, with NaNs replaced by the reference's rule.
 #[inline]
 fn settled_complex<T: Element>(
     re: T,

@@ -1,11 +1,11 @@
-//! Runs loops at the processor's throughput limits, by which measurements are divided: loads without sums, and
-//! operations without loads.
+//! Measures what the processor can do at most, as the value that the speed of kernels is divided by: loops of loads
+//! without sums, and of operations without loads.
 //!
 //! The loops are assembly, so that no compiler removes them for having no result. Callers measure the time.
 
 use crate::Isa;
 
-/// Runs the loops of one instruction set at its throughput limits.
+/// The loops of one instruction set that load, add or multiply as fast as the processor can.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits(Isa);
 
@@ -13,7 +13,7 @@ pub struct Limits(Isa);
 pub const STRIDE: usize = 64;
 /// Number of independent chains of operations: more than any processor needs to be saturated.
 const CHAINS: usize = 12;
-/// Number of operations of a chain in one turn of the loop.
+/// Number of operations of a chain in one iteration of the loop.
 const ROW: usize = 100;
 
 impl Limits {
@@ -23,7 +23,7 @@ impl Limits {
         (cfg!(target_arch = "x86_64") && isa != Isa::Portable && isa.is_available()).then_some(Limits(isa))
     }
 
-    /// Loads all of `x` in order, `passes` times, except a remainder of less than [`STRIDE`] elements.
+    /// Loads all of `x` in order, `passes` times, except a remainder of fewer than [`STRIDE`] elements.
     pub fn read(self, x: &[f64], passes: usize) {
         let (start, end) = (x.as_ptr(), x[x.len() / STRIDE * STRIDE..].as_ptr());
         if start < end && passes > 0 {
@@ -32,8 +32,8 @@ impl Limits {
         }
     }
 
-    /// Loads all of `x` and `y`, and stores the elements of `y` unchanged, `passes` times, except a remainder of less
-    /// than [`STRIDE`].
+    /// Loads all of `x` and `y`, and stores the elements of `y` unchanged, `passes` times, except a remainder of fewer
+    /// than [`STRIDE`] elements.
     ///
     /// # Panics
     /// Panics if the lengths differ.
@@ -46,7 +46,8 @@ impl Limits {
         }
     }
 
-    /// Executes `rounds` rounds of independent additions, at least one, and returns the number of additions.
+    /// Executes at least one round, and `rounds` rounds if more, of independent additions. Returns the number of
+    /// additions.
     #[must_use]
     pub fn additions(self, rounds: usize) -> usize {
         // SAFETY: the instruction set is available.
@@ -54,8 +55,8 @@ impl Limits {
         rounds.max(1) * CHAINS * self.lanes()
     }
 
-    /// Executes `rounds` rounds of independent fused multiply-adds, at least one. Returns the number of operations, two for
-    /// each, or `None` without FMA.
+    /// Executes at least one round, and `rounds` rounds if more, of independent fused multiply-adds. Returns the
+    /// number of operations, two for each fused multiply-add, or `None` if the instruction set has none.
     #[must_use]
     pub fn multiply_adds(self, rounds: usize) -> Option<usize> {
         if self.0 == Isa::Sse2 {
@@ -76,7 +77,7 @@ impl Limits {
     }
 }
 
-/// Runs a chain of dependent operations, each of which needs the result of the one before.
+/// A chain of dependent operations: each needs the result of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
     /// The operations are floating-point additions.
@@ -86,8 +87,8 @@ pub enum Chain {
 }
 
 impl Chain {
-    /// Executes `hundreds` hundred operations, at least 100, and returns their number, or `None` if there is no
-    /// assembly for it.
+    /// Executes `hundreds` times 100 operations of the chain, and at least 100. Returns their number, or `None` if
+    /// there is no assembly for this architecture.
     #[must_use]
     pub fn run(self, hundreds: usize) -> Option<usize> {
         if !cfg!(target_arch = "x86_64") {
@@ -103,7 +104,7 @@ mod assembly {
     use super::{Chain, Isa};
     use core::arch::asm;
 
-    /// Expands to a loop over `passes` around a loop with eight loads.
+    /// Expands to a loop that executes `passes` times a loop of eight loads from `start` to `end`.
     macro_rules! read {
         ($mov:literal, $register:literal, $width:literal, $start:ident, $end:ident, $passes:ident) => {
             asm!(
@@ -140,7 +141,8 @@ mod assembly {
         }
     }
 
-    /// Expands to a loop over `passes` around a loop that four times loads from `x` and `y` and stores to `y`.
+    /// Expands to a loop that executes `passes` times a loop of four steps, each of which loads from `x` and `y` and
+    /// stores to `y`.
     macro_rules! update {
         ($mov:literal, $register:literal, $width:literal, $start:ident, $end:ident, $y:ident, $passes:ident) => {
             asm!(
@@ -182,7 +184,7 @@ mod assembly {
         }
     }
 
-    /// Clears the upper halves of the vector registers, because SSE instructions are slower while they are in use.
+    /// Clears the upper halves of the vector registers, because SSE instructions are slower while they hold data.
     unsafe fn clean(isa: Isa) {
         if isa != Isa::Sse2 {
             // SAFETY: the caller promises that the instruction set is available.
@@ -281,7 +283,8 @@ mod assembly {
     }
 }
 
-/// Architectures without assembly get empty functions, where `Limits::of` and `Chain::run` return `None` before a call.
+/// Empty functions for architectures without assembly. They are never called, because `Limits::of` and `Chain::run`
+/// return `None`.
 #[cfg(not(target_arch = "x86_64"))]
 mod assembly {
     use super::{Chain, Isa};

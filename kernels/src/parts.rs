@@ -1,20 +1,23 @@
-//! Divides long vectors into parts, whose borders depend on the length alone, and the parts among threads.
+//! Divides long vectors into parts, whose borders depend on the vector's length alone, and divides the parts among
+//! threads.
 
 use crate::fenv::{Environment, Raised};
 use crate::reference::{PART, PARTS, part_len};
 use crate::{Element, Team};
 use core::cell::UnsafeCell;
 
-/// Number of bytes to be moved from which threads share the work; below, waking them takes longer than they save.
+/// Number of bytes that a call reads or writes from which threads share the work. Below it, waking them takes longer
+/// than they save.
 pub(crate) const TEAM_FROM: usize = 8 << 20;
 
-/// Holds the `K` sums of one part, which the thread that computes it writes.
+/// The `K` sums of one part, written by the thread that computes it.
 struct PartSums<T, const K: usize>(UnsafeCell<[T; K]>);
 
 // SAFETY: each value is written by one thread, and read after all have finished.
 unsafe impl<T: Send, const K: usize> Sync for PartSums<T, K> {}
 
-/// Returns the `K` sums over all parts of `part(start, len)`. Each of the `n` elements moves `bytes` bytes.
+/// Returns the `K` sums of a vector of `n` elements, from the `K` sums `part(start, len)` of each of its parts.
+/// `bytes` is the number of bytes that are read or written for each element.
 pub(crate) fn in_parts<T: Element, const K: usize>(
     n: usize,
     bytes: usize,
@@ -56,7 +59,7 @@ pub(crate) fn in_parts<T: Element, const K: usize>(
     })
 }
 
-/// Adds the parts' sums in the order in which a vector's elements are added.
+/// Adds the parts' sums in the order in which the elements of a vector are added.
 fn in_lanes<T: Element>(each: impl Iterator<Item = T>) -> T {
     let mut lanes = [T::ZERO; 128];
     let lanes = &mut lanes[..T::LANES];

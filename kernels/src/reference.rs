@@ -16,10 +16,10 @@
 //! [`Element::NAN`]. The inputs of `axpy` are `a`, `x[i]`, `y[i]`.
 //!
 //! # Rounding
-//! Every step is one correctly rounded operation of IEEE 754. In other rounding modes, and with subnormal numbers
-//! flushed to zero, instruction sets with a fused multiply-add therefore agree as well, though on other bits, and a
-//! zero may be negative. Without that instruction, the C library computes fused operations, in its own way in such
-//! modes.
+//! Every step is one correctly rounded operation of IEEE 754. Therefore instruction sets with a fused multiply-add
+//! agree with each other in other rounding modes, too, and with subnormal numbers flushed to zero, though the bits
+//! differ from those in the usual mode, and a zero may be negative. Without that instruction, the C library computes
+//! fused operations, and does so in its own way in such modes.
 
 use crate::{Complex, Element};
 use core::ops::Range;
@@ -29,8 +29,8 @@ pub const PART: usize = 32 * 1024;
 /// Largest number of parts of a vector.
 pub const PARTS: usize = 256;
 
-/// Returns the length of every part but the last, which has the remaining elements; it is a multiple of the lanes if
-/// there are several.
+/// Returns the number of elements of every part but the last, which has the remaining elements. It is a multiple of
+/// the number of lanes if there are several parts.
 #[must_use]
 pub fn part_len<T: Element>(n: usize) -> usize {
     if n <= PART { n } else { n.div_ceil(n.div_ceil(PART).min(PARTS)).next_multiple_of(T::LANES) }
@@ -106,8 +106,8 @@ pub fn axpy<T: Element>(a: T, x: &[T], y: &mut [T]) {
     }
 }
 
-/// Returns the sum of the squares of `x[i] * scale`, or of `x[i]` without `scale`. The caller settles a NaN
-/// ([`settle`]).
+/// Returns the sum of the squares of `x[i] * scale`, or of `x[i]` without `scale`. If it is a NaN, the caller replaces
+/// it by the rule for NaN results ([`settle`]).
 fn squares<T: Element>(x: &[T], scale: Option<T>) -> T {
     let at = |i: usize| scale.map_or(x[i], |scale| x[i] * scale);
     let [sum] = parts(x.len(), |part| [lanes(part, T::LANES, |sum, i| at(i).mul_add(at(i), sum))]);
@@ -128,7 +128,8 @@ fn products<T: Element>(x: &[Complex<T>], y: &[Complex<T>]) -> [T; 4] {
     })
 }
 
-/// Applies rules 1 and 4 to `K` sums at once.
+/// Divides `n` elements into parts, and adds the parts' sums, for `K` sums at once (rules 1 and 4 at the head of this
+/// file).
 fn parts<T: Element, const K: usize>(n: usize, part: impl Fn(Range<usize>) -> [T; K]) -> [T; K] {
     let len = part_len::<T>(n).max(1);
     let each: Vec<[T; K]> = (0..n).step_by(len).map(|start| part(start..n.min(start + len))).collect();
@@ -138,7 +139,7 @@ fn parts<T: Element, const K: usize>(n: usize, part: impl Fn(Range<usize>) -> [T
     })
 }
 
-/// Applies rules 2 and 3 to one part.
+/// Adds the elements of one part in `count` lanes, and then the lanes (rules 2 and 3 at the head of this file).
 fn lanes<T: Element>(part: Range<usize>, count: usize, add: impl Fn(T, usize) -> T) -> T {
     let mut lanes = vec![T::ZERO; count];
     for i in part.clone() {
@@ -155,7 +156,7 @@ fn lanes<T: Element>(part: Range<usize>, count: usize, add: impl Fn(T, usize) ->
     lanes[0]
 }
 
-/// Returns `result`, replaced by the rule for NaN results if it is one.
+/// Returns `result`, or, if it is a NaN, what the rule for NaN results at the head of this file says.
 pub(crate) fn settle<T: Element>(result: T, inputs: impl IntoIterator<Item = T>) -> T {
     if !result.is_nan() {
         return result;

@@ -2,21 +2,22 @@
 
 use crate::{Complex, Element, Vector, VectorMut};
 
-/// Points to the kernels for one element type. They know neither parts nor the rule for NaN results, which `kernels.rs`
-/// adds.
+/// The kernels of one instruction set for one element type. They know neither parts nor the rule for NaN results:
+/// `kernels.rs` adds both.
 ///
-/// Functions with pointer arguments require that the given number of contiguous elements can be read there (by `axpy`
-/// written at the last), and that two vectors have the same length.
+/// Functions with pointer arguments require that the given number of contiguous elements can be read at each pointer
+/// (and, in `axpy`, written at the second), and that two vectors have the same length.
 #[derive(Clone, Copy)]
 pub(crate) struct KernelTable<T: 'static> {
     pub(crate) sum: unsafe fn(*const T, usize) -> T,
     pub(crate) asum: unsafe fn(*const T, usize) -> T,
     pub(crate) sumsq: unsafe fn(*const T, usize) -> T,
-    /// Does the same as `sumsq`, for vectors in parts that exceed the second-level cache.
+    /// Does the same as `sumsq`, and is faster for vectors that exceed the second-level cache.
     pub(crate) sumsq_far: unsafe fn(*const T, usize) -> T,
     pub(crate) dot: unsafe fn(*const T, *const T, usize) -> T,
-    /// Returns the real and imaginary part of an inner product of complex numbers, the first vector conjugated or not.
-    /// The vectors are at most one part long: sums of products of several parts are added before they are combined.
+    /// Returns the real and imaginary part of an inner product of complex numbers, the first vector conjugated if the
+    /// last argument says so. The vectors are at most one part long, because the products of several parts are summed
+    /// before they are combined.
     pub(crate) dot_complex: unsafe fn(*const T, *const T, usize, bool) -> (T, T),
     /// Returns four sums over complex numbers: real times real, imaginary times imaginary, real times imaginary, and
     /// imaginary times real.
@@ -25,7 +26,8 @@ pub(crate) struct KernelTable<T: 'static> {
     pub(crate) strided: Strided<T>,
 }
 
-/// Combines the result of [`KernelTable::products`] to a complex number, in which zeros are positive.
+/// Combines the result of [`KernelTable::products`] to the real and imaginary part of an inner product, in which zeros
+/// are positive.
 #[inline(always)]
 pub(crate) fn of_products<T: Element>(products: [T; 4], conjugate: bool) -> (T, T) {
     let [re_re, im_im, re_im, im_re] = products;
@@ -38,16 +40,16 @@ pub(crate) fn of_products<T: Element>(products: [T; 4], conjugate: bool) -> (T, 
     (re + T::ZERO, im + T::ZERO)
 }
 
-/// Returns the four sums of products of complex vectors.
+/// A function that returns the four sums of products of complex vectors, as [`KernelTable::products`] does.
 type Products<T> = unsafe fn(Vector<'_, Complex<T>>, Vector<'_, Complex<T>>) -> [T; 4];
 
-/// Points to the kernels for vectors with any step.
+/// The kernels for vectors with any step.
 #[derive(Clone, Copy)]
 pub(crate) struct Strided<T: 'static> {
     pub(crate) sum: unsafe fn(Vector<'_, T>) -> T,
     pub(crate) asum: unsafe fn(Vector<'_, T>) -> T,
     pub(crate) sumsq: unsafe fn(Vector<'_, T>) -> T,
-    /// Returns the sum of squares of the elements times the second argument.
+    /// Returns the sum of the squares of each element times the second argument.
     pub(crate) sumsq_scaled: unsafe fn(Vector<'_, T>, T) -> T,
     pub(crate) dot: unsafe fn(Vector<'_, T>, Vector<'_, T>) -> T,
     pub(crate) products: Products<T>,

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-/// Reads a slice, or every `step`-th element of one.
+/// A vector whose elements are a slice, or every `step`-th element of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<'a, E> {
     first: *const E,
@@ -11,14 +11,16 @@ pub struct Vector<'a, E> {
     life: PhantomData<&'a [E]>,
 }
 
-/// Holds the address of a vector's element 0 and its step, which fit into registers. A [`Vector`] argument of a rarely
-/// called function would be written to memory even in calls that do not reach the function.
+/// The address of a vector's element 0 and the vector's step. A rarely called function takes these instead of a
+/// [`Vector`]: they fit into registers, while a `Vector` argument would be written to memory even in calls that do not
+/// reach the function.
 pub(crate) type Location<E> = (*const E, isize);
 
-/// Reads and writes a slice, or every `step`-th element of one.
+/// A writable vector whose elements are a slice, or every `step`-th element of one.
 #[derive(Debug)]
 pub struct VectorMut<'a, E> {
-    /// A vector made from a writable pointer. It is never returned to callers: it would be a second borrow.
+    /// The same vector for reading, made from a writable pointer. It is never returned to callers, because it would be
+    /// a second borrow.
     place: Vector<'a, E>,
     life: PhantomData<&'a mut [E]>,
 }
@@ -33,13 +35,13 @@ unsafe impl<E: Send> Send for VectorMut<'_, E> {}
 // threads.
 unsafe impl<E: Send + Sync> Sync for VectorMut<'_, E> {}
 
-/// Returns the distance in elements from the start of the memory to element 0, which is the last one there if the step
-/// is negative.
+/// Returns the distance in elements from the lowest address of a vector to its element 0, which is the element at the
+/// highest address if the step is negative.
 fn offset_of_first(len: usize, step: isize) -> isize {
     if step < 0 { step.wrapping_mul(1_isize.wrapping_sub_unsigned(len)) } else { 0 }
 }
 
-/// Returns whether `len` elements at this step lie within a memory of `have` elements.
+/// Returns whether `len` elements at distance `step` lie within memory of `have` elements.
 fn fits(len: usize, step: isize, have: usize) -> bool {
     match len.checked_sub(1) {
         None => true,
@@ -57,7 +59,7 @@ impl<'a, E> Vector<'a, E> {
         fits(len, step, memory.len()).then(|| unsafe { Vector::from_raw(memory.as_ptr(), step, len) })
     }
 
-    /// Returns the vector of [`strided`](Vector::strided) for the address of its lowest element.
+    /// Returns a vector as [`strided`](Vector::strided) does, given the address of its lowest element.
     ///
     /// # Safety
     /// The elements can be read, and no other code than the same call's `VectorMut` changes them during `'a`.
@@ -73,7 +75,7 @@ impl<'a, E> Vector<'a, E> {
         (self.first, self.step)
     }
 
-    /// Returns the vector of `len` elements at a location.
+    /// Returns the vector of `len` elements whose element 0 and step are given.
     ///
     /// # Safety
     /// The requirements are those of [`from_raw`](Vector::from_raw).
@@ -96,7 +98,7 @@ impl<'a, E> Vector<'a, E> {
         self.len == 0
     }
 
-    /// Returns whether elements are adjacent in ascending order.
+    /// Returns whether the elements are adjacent, in ascending order.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.step == 1
@@ -141,8 +143,8 @@ impl<E: Copy> Vector<'_, E> {
 }
 
 impl<'a, E> VectorMut<'a, E> {
-    /// Returns the vector of [`Vector::strided`], or `None` also for a step of 0 and more than one element, which would
-    /// be changed repeatedly.
+    /// Returns a vector as [`Vector::strided`] does. Returns `None` also for a step of 0 and more than one element,
+    /// because that element would be changed repeatedly.
     #[must_use]
     pub fn strided(memory: &'a mut [E], step: isize, len: usize) -> Option<VectorMut<'a, E>> {
         let fits = fits(len, step, memory.len()) && (step != 0 || len <= 1);
@@ -150,7 +152,7 @@ impl<'a, E> VectorMut<'a, E> {
         fits.then(|| unsafe { VectorMut::from_raw(memory.as_mut_ptr(), step, len) })
     }
 
-    /// Returns the vector of [`Vector::from_raw`]. With a step of 0, element 0 is changed `len` times, in order.
+    /// Returns a vector as [`Vector::from_raw`] does. With a step of 0, element 0 is changed `len` times, in order.
     ///
     /// # Safety
     /// The elements can be read and written, and no other code uses them during `'a`, except that the other vector of
@@ -167,7 +169,7 @@ impl<'a, E> VectorMut<'a, E> {
         self.place.location()
     }
 
-    /// Returns the vector of `len` elements at a location.
+    /// Returns the vector of `len` elements whose element 0 and step are given.
     ///
     /// # Safety
     /// The requirements are those of [`from_raw`](VectorMut::from_raw).
@@ -191,7 +193,7 @@ impl<'a, E> VectorMut<'a, E> {
         self.place.is_empty()
     }
 
-    /// Returns whether elements are adjacent in ascending order.
+    /// Returns whether the elements are adjacent, in ascending order.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.place.is_contiguous()

@@ -7,8 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use support::{everywhere, fewer};
 
-/// Returns the exact sum as a list of numbers that do not overlap, smallest first: each number is added by sums whose
-/// error is known exactly.
+/// Returns the exact sum of `x` as a list of numbers whose digits do not overlap, smallest first.
 fn exact(x: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut parts: Vec<f64> = Vec::new();
     for mut one in x {
@@ -26,25 +25,26 @@ fn exact(x: impl IntoIterator<Item = f64>) -> Vec<f64> {
     parts
 }
 
-/// Returns `a + b` and its rounding error.
+/// Returns `a + b` rounded, and its rounding error.
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let there = sum - a;
     (sum, (a - (sum - there)) + (b - there))
 }
 
-/// Returns `a * b` and its rounding error.
+/// Returns `a * b` rounded, and its rounding error.
 fn two_product(a: f64, b: f64) -> [f64; 2] {
     let product = a * b;
     [product, a.mul_add(b, -product)]
 }
 
-/// Returns the distance of `got` from the exact sum.
+/// Returns the distance of `got` from the exact sum of `terms`.
 fn distance(got: f64, terms: impl IntoIterator<Item = f64>) -> f64 {
     exact(terms.into_iter().chain([-got])).iter().sum::<f64>().abs()
 }
 
-/// Returns the number of roundings from an element to the sum: in its lane, the tree, and the tree of the parts.
+/// Returns the largest number of roundings that an element of a vector of length `n` takes part in: in its lane, in
+/// the tree of the lanes, and in the tree of the parts.
 fn roundings(n: usize) -> f64 {
     let lanes = <f64 as Element>::LANES;
     let tree = f64::from(lanes.ilog2());
@@ -53,7 +53,7 @@ fn roundings(n: usize) -> f64 {
     if parts > 1 { chain + parts.div_ceil(lanes) as f64 + tree } else { chain }
 }
 
-/// One rounding has at most this relative error, half of the distance from 1 to the next number.
+/// Largest relative error of one rounding: half of the distance from 1 to the next number.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
 fn within(x: &[f64], y: &[f64]) {

@@ -9,7 +9,7 @@ use std::arch::asm;
 use std::hint::black_box;
 use support::{Number, everywhere, placed};
 
-/// MXCSR has these exception flags.
+/// The flag of invalid operations in MXCSR, where the other exceptions' flags are, too.
 const INVALID: u32 = 1;
 const OVERFLOW: u32 = 1 << 3;
 const UNDERFLOW: u32 = 1 << 4;
@@ -27,7 +27,7 @@ fn raised<T>(work: impl FnOnce() -> T) -> u32 {
     after & ALL
 }
 
-/// Runs each member of a team on a thread of its own.
+/// A team with a thread for each member.
 struct Threads(usize);
 
 impl Team for Threads {
@@ -40,7 +40,8 @@ impl Team for Threads {
     }
 }
 
-/// Adds without letting the compiler combine operations, so that only this one's exceptions are raised.
+/// Adds two numbers in an addition that the compiler cannot combine with others, so that only its own exceptions are
+/// raised.
 #[inline(never)]
 fn add<T: Element>(x: T, y: T) -> T {
     black_box(black_box(x) + black_box(y))
@@ -51,7 +52,7 @@ fn mul_add<T: Element>(x: T, y: T, z: T) -> T {
     black_box(black_box(x).mul_add(black_box(y), black_box(z)))
 }
 
-/// Adds in the reference's order: parts, lanes, halves.
+/// Adds terms in the reference's order: parts, lanes, halves.
 fn ordered<T: Element>(n: usize, lanes: usize, term: impl Fn(T, usize) -> T) -> T {
     let part = reference::part_len::<T>(n).max(1);
     let in_lanes = |count: usize, len: usize, term: &dyn Fn(T, usize) -> T| {
@@ -70,7 +71,7 @@ fn ordered<T: Element>(n: usize, lanes: usize, term: impl Fn(T, usize) -> T) -> 
     if let [only] = each[..] { only } else { in_lanes(T::LANES, each.len(), &|sum, i| add(sum, each[i])) }
 }
 
-/// Returns numbers that raise an exception in some lanes, depending on which are added to which.
+/// Returns numbers of which some sums raise an exception, depending on which are added to which.
 fn hostile<T: Number>(n: usize, seed: u64, kind: u64) -> Vec<T> {
     let (large, tiny, square_root) = if size_of::<T>() == 8 {
         (T::of(1.5e308), T::from_bits(0x0010_0000_0000_0003), T::of(1.1e154))
@@ -98,13 +99,13 @@ fn hostile<T: Number>(n: usize, seed: u64, kind: u64) -> Vec<T> {
     std::iter::repeat_with(one).take(n).collect()
 }
 
-/// Vectors of these lengths lie within a register, a row of lanes, several rows, and several parts.
+/// Lengths of vectors that lie within a register, a row of lanes, several rows, and several parts.
 const LENGTHS: [usize; 12] = [1, 2, 3, 5, 8, 16, 31, 65, 130, 517, 4099, 70_001];
 
-/// A kernel, the exceptions that it raised, and those of the reference.
+/// The name of a kernel, the exceptions that it raised, and those that the reference raised.
 type Case = (&'static str, u32, u32);
 
-/// Compares the exceptions of each kernel with those of the reference in the same order of operations.
+/// Checks that each kernel raises the same exceptions as the reference with the same order of operations.
 fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], place: usize) {
     let (apart_x, apart_y) = (placed(x, place), placed(y, 3 - place));
     let (px, py) = (apart_x.get(), apart_y.get());
@@ -120,7 +121,7 @@ fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], place: usize) {
     }
 }
 
-/// Kernels that reduce one or two vectors to a number.
+/// Returns the cases of kernels that reduce one or two vectors to a number.
 fn sums<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
     let n = x.len();
     let want = |term: &dyn Fn(T, usize) -> T| raised(|| ordered(n, T::LANES, term));
@@ -143,7 +144,7 @@ fn sums<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
     ]
 }
 
-/// Products of complex vectors, whose numbers are pairs of `x` and of `y`.
+/// Returns the cases of products of complex vectors, whose numbers are pairs of elements of `x` and of `y`.
 fn complex_products<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
     let complex = |x: &[T]| -> Vec<Complex<T>> {
         x.chunks_exact(2).map(|pair| Complex { re: pair[0], im: pair[1] }).collect()
@@ -163,7 +164,7 @@ fn complex_products<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> 
     ]
 }
 
-/// Kernels that change the second vector.
+/// Returns the cases of kernels that change the second vector.
 fn updates<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
     let (n, factor) = (x.len(), T::of(1.5));
     let want = raised(|| (0..n).for_each(|i| _ = mul_add(factor, x[i], y[i])));
@@ -193,7 +194,8 @@ fn kernels_raise_reference_exceptions() {
     }
 }
 
-/// Checks the norm of `values` followed by zeros, which raises the exceptions of the exact result.
+/// Checks that the norm of `values` followed by zeros is `want`, and raises `exceptions` only, which are those of the
+/// exact result.
 #[track_caller]
 fn norm<T: Number>(values: &[f64], want: f64, exceptions: u32) {
     for kernels in everywhere() {

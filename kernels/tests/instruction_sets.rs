@@ -18,8 +18,9 @@ fn best_is_first_available() {
     assert_eq!("avx".parse::<Isa>(), Err(()));
 }
 
-/// Compares with results of a processor with AVX-512. An emulated processor without it, or of another architecture,
-/// runs this test too (`ci/isa.sh`): with its instruction sets and its C library's `fma` it must give these bits.
+/// Compares results with those of a processor with AVX-512. `ci/isa.sh` runs this test on emulated processors, without
+/// AVX-512 or of another architecture. With their instruction sets, and the C library's `fma`, they must give the same
+/// bits.
 #[test]
 fn bits_match_other_machines() {
     let x: Vec<f64> = (1..=1000).map(|i| f64::from(i).recip()).collect();

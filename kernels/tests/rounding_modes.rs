@@ -8,7 +8,7 @@ use largesse_kernels::{Alone, Isa, Kernels, Team, Vector, VectorMut};
 use std::arch::asm;
 use support::everywhere;
 
-/// MXCSR has these mode bits.
+/// The bits of MXCSR that select rounding down. The constants below are further modes.
 const DOWN: u32 = 1 << 13;
 const UP: u32 = 2 << 13;
 const TOWARDS_ZERO: u32 = 3 << 13;
@@ -53,7 +53,7 @@ fn usual<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns the results of all kernels as bits, computed in a mode.
+/// Returns the results of all kernels as bits, computed with the mode `bits` in MXCSR.
 fn results(kernels: Kernels, bits: u32, x: &[f64], y: &[f64], team: &dyn Team) -> Vec<u64> {
     let reversed = Vector::strided(x, -1, x.len()).unwrap();
     let mut new = y.to_vec();

@@ -6,7 +6,7 @@ use largesse_kernels::{Alone, Complex, Kernels, Vector, VectorMut, reference};
 use proptest::prelude::*;
 use support::{Number, everywhere, fewer, lengths, numbers, placed};
 
-/// Checks that two numbers have the same bits.
+/// Checks that two numbers have the same bits; `what` names the kernel in a message.
 #[track_caller]
 fn same<T: Number>(kernels: Kernels, what: &str, got: T, want: T) {
     assert_eq!(got.bits(), want.bits(), "{what} on {}: {got:?}, not {want:?}", kernels.isa());
@@ -18,7 +18,7 @@ fn same_complex<T: Number>(kernels: Kernels, what: &str, got: Complex<T>, want: 
     same(kernels, what, got.im, want.im);
 }
 
-/// Checks all kernels on two vectors, which begin `places` elements after a cache line's start.
+/// Checks all kernels on two vectors, which begin `places.0` and `places.1` elements after the start of a cache line.
 #[track_caller]
 fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], places: (usize, usize)) {
     let (a, b) = (placed(x, places.0), placed(y, places.1));
@@ -43,7 +43,7 @@ fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], places: (usize, usize))
     same_complex(kernels, &what, kernels.dotc(cx, cy, &Alone), reference::dotc(cx, cy));
 }
 
-/// Views pairs of elements as complex numbers, without an odd last one.
+/// Returns pairs of elements as complex numbers, without the last element of an odd number.
 fn complex<T>(x: &[T]) -> &[Complex<T>] {
     // SAFETY: a complex number is two of its parts, and is aligned as they are.
     unsafe { core::slice::from_raw_parts(x.as_ptr().cast(), x.len() / 2) }
@@ -150,8 +150,8 @@ fn steps<T: Number>(x: &[T], y: &[T], (step_x, step_y): (isize, isize)) {
     }
 }
 
-/// Returns a memory with these elements at distance `step`, the first at the end if that is negative, as in BLAS:
-/// element `i` at `i * step`, or at `(i - (n - 1)) * step`.
+/// Returns memory that has `elements` at distance `step`: element `i` at index `i * step`. With a negative step the
+/// first element is at the end, as in BLAS: element `i` at index `(i - (n - 1)) * step`.
 fn spread<E: Copy + Default>(elements: &[E], step: isize) -> Vec<E> {
     let room = elements.len().saturating_sub(1) * step.unsigned_abs() + 1;
     spread_into(vec![E::default(); room], elements, step)

@@ -5,7 +5,7 @@ mod support;
 use largesse_kernels::{Alone, Complex, reference};
 use support::everywhere;
 
-/// R's `NA` is this NaN, whose low word is 1954.
+/// R's `NA`, a NaN whose low word is 1954.
 const NA: f64 = f64::from_bits(0x7ff0_0000_0000_07a2);
 const QUIET_NA: u64 = 0x7ff8_0000_0000_07a2;
 

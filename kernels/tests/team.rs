@@ -6,7 +6,7 @@ use largesse_kernels::{Alone, Complex, Kernels, Team, reference};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::everywhere;
 
-/// Starts the threads of a team for each call, and counts the calls.
+/// A team that starts new threads for each call, and counts the calls.
 struct Scoped {
     size: usize,
     calls: AtomicUsize,
@@ -77,7 +77,7 @@ fn team_size_keeps_bits() {
     }
 }
 
-/// Checks the threshold of 8 MiB, counted over all vectors.
+/// Checks that a team is used from 8 MiB on, counted over all vectors of a call.
 #[test]
 fn short_vectors_use_no_team() {
     let called = |work: &dyn Fn(Kernels, &Scoped)| {

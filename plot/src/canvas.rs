@@ -5,10 +5,10 @@ use plotters::prelude::{DrawingArea, DrawingAreaErrorKind, IntoFont as _, RGBCol
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// An error of the drawing library.
+/// An error of the library that draws.
 pub(crate) type DrawError = DrawingAreaErrorKind<std::io::Error>;
 
-/// Width of time lines and machines, in pixels.
+/// Width in pixels of pictures of time lines and of machines.
 pub(crate) const WIDTH: u32 = 960;
 
 // Colours that colour-blind readers can tell apart (Okabe and Ito).
@@ -21,7 +21,7 @@ pub(crate) const INK: RGBColor = RGBColor(60, 60, 60);
 pub(crate) const GRID: RGBColor = RGBColor(225, 225, 225);
 
 const FONT: &str = "sans-serif";
-/// Approximate width of a letter, in pixels: the fonts of the viewer are not known.
+/// Approximate width of a letter, in pixels: the fonts of the viewer's computer are not known.
 pub(crate) const LETTER: i32 = 7;
 /// Width of the area for the labels of the vertical axis, in pixels.
 pub(crate) const LEFT: u32 = 80;
@@ -36,7 +36,8 @@ pub(crate) fn plain(value: &f64) -> String {
     }
 }
 
-/// Returns the label of an axis of sizes at a power of two, given by its exponent; none between two powers.
+/// Returns the label of a position on an axis of sizes, given by its exponent of two, or an empty text if the exponent
+/// is not a whole number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -51,7 +52,7 @@ pub(crate) fn ink(size: i32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
 }
 
-/// Escapes control characters in `picture`: XML forbids most of them even as references, and titles may have any.
+/// Escapes control characters in `picture`: XML forbids most of them even as references, and titles may contain any.
 pub(crate) fn well_formed(picture: &str) -> String {
     largesse_text::lines(picture).into_owned()
 }

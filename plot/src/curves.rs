@@ -1,4 +1,4 @@
-//! Draws curves over powers of two below a limit, panel by panel: speed over bytes, or gain and share over threads.
+//! Draws panels of curves and of their limit: speed over bytes, or gain and share of time over threads.
 
 use crate::canvas::{DrawError, power_label, well_formed};
 use plotters::coord::Shift;
@@ -33,12 +33,12 @@ const COLOURS: [RGBColor; 9] = [
 /// The quantities on a panel's two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Axes {
-    /// GFlop/s over the bytes that are worked on.
+    /// Speed in GFlop/s, over the size of the data in bytes.
     #[default]
     Speed,
     /// Speed with several threads divided by the speed with one, over threads.
     Gain,
-    /// Per cent of the time, over threads.
+    /// Share of the time in per cent, over threads.
     Share,
 }
 
@@ -52,7 +52,7 @@ impl Axes {
     }
 
     /// Returns the label of a position on the horizontal axis, given as an exponent of two. On an axis of threads,
-    /// positions between two powers of two have none.
+    /// positions between two powers of two have no label.
     fn label(self, power: f64) -> String {
         match self {
             Axes::Speed => power_label(power.round()),
@@ -61,7 +61,7 @@ impl Axes {
         }
     }
 
-    /// Returns the caption of the horizontal axis; empty if its labels have a unit.
+    /// Returns the caption of the horizontal axis, or an empty text if its labels have a unit.
     fn across(self) -> &'static str {
         if self == Axes::Speed { "" } else { "threads" }
     }
@@ -87,7 +87,7 @@ pub struct Panel {
     pub title: String,
     /// Quantities on the axes.
     pub axes: Axes,
-    /// Dashed curve of the limit, as points like those of a series; empty for none.
+    /// Points of the dashed curve that shows the limit, like those of a series; empty if there is none.
     pub limit: Vec<(f64, f64)>,
     /// Curves of the measured contestants.
     pub series: Vec<Series>,
@@ -98,11 +98,12 @@ pub struct Panel {
 pub struct Series {
     /// Name in the legend.
     pub name: String,
-    /// Pairs of a width, ascending, and a height.
+    /// Points of the curve: a position on the horizontal axis, in ascending order, and one on the vertical axis.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Draws panels, two in a row. `walls` are widths with a name, such as sizes of caches, at which a line is drawn.
+/// Draws panels, two in a row. `walls` are named positions on the horizontal axis, such as sizes of caches, at which
+/// each panel has a vertical line.
 ///
 /// # Errors
 /// Returns the message of the drawing library.

@@ -1,5 +1,5 @@
-//! Draws SVG pictures: the time line of far memory in four panels over the same time, machines ([`machine`]), and
-//! curves below a limit ([`curves`]).
+//! Draws SVG pictures: a time line of far memory in four panels over the same time, machines ([`machine`]), and curves
+//! below a limit ([`curves`]).
 //!
 //! # Picture
 //! ```text
@@ -11,8 +11,8 @@
 //! # Knows / does not know
 //! Knows numbers over time. Does not know where they come from, nor where the picture goes.
 //! # Invariants
-//! 1. Any numbers result in a picture or an error, never in a panic: the caller may be about to end with its work
-//!    done.
+//! 1. Any numbers result in a picture or an error, never in a panic, because the caller may have finished its work and
+//!    be about to report it.
 
 mod canvas;
 pub mod curves;
@@ -28,7 +28,7 @@ use plotters::prelude::{IntoDrawingArea as _, SVGBackend};
 /// Width and height of a time line, in pixels.
 const SIZE: (u32, u32) = (WIDTH, 850);
 
-/// Draws `moments`, which are in order of time, below `title`.
+/// Draws a time line of `moments`, which must be in order of time, below `title`.
 ///
 /// # Errors
 /// Returns the message of the drawing library.
@@ -64,7 +64,7 @@ mod tests {
         (0..count).map(at).collect()
     }
 
-    /// Returns the heights of the last series with more than 30 points: the faults.
+    /// Returns the heights of the points of the last series that has more than 30 points, which is that of the faults.
     fn last_series(svg: &str) -> Vec<f64> {
         let lines = svg.lines().filter(|line| line.starts_with("<polyline"));
         let points = lines.filter_map(|line| line.split("points=\"").nth(1)?.split('"').next());

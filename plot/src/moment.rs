@@ -1,9 +1,9 @@
-//! Holds the numbers of which a time line is drawn.
+//! Defines the input of a time line: the state of far memory at many moments.
 
-/// The state of far memory at one moment; the last three fields are totals since the start. Sizes are in bytes.
+/// The state of far memory at one moment. The last three fields are totals since the start of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moment {
-    /// Seconds since the start.
+    /// Seconds since the start of the program.
     pub seconds: f64,
     /// Transfer size in the regions where most pages are filled, in bytes.
     pub set: u64,
@@ -15,12 +15,12 @@ pub struct Moment {
     pub local: u64,
     /// Resident memory, in bytes.
     pub resident: u64,
-    /// Memory that is only in the store, in bytes.
+    /// Memory whose contents are only in the store, in bytes.
     pub stored: u64,
-    /// Bytes read from the store.
+    /// Number of bytes read from the store since the start.
     pub swapped_in: u64,
-    /// Number of faults handled.
+    /// Number of faults handled since the start.
     pub faults: u64,
-    /// Bytes written to the store.
+    /// Number of bytes written to the store since the start.
     pub written: u64,
 }

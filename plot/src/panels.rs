@@ -13,7 +13,7 @@ use plotters::prelude::{
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Points = Vec<(f64, f64)>;
 
-/// Exponents of the smallest and the largest transfer size: 4 KiB and 2 MiB.
+/// Exponents of two of the smallest and the largest transfer size: 4 KiB and 2 MiB.
 const TRANSFERS: (f64, f64) = (12.0, 21.0);
 const UNITS: [(&str, f64); 4] =
     [("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0), ("TiB", 1099511627776.0)];
@@ -33,7 +33,7 @@ enum CurveStyle {
     Filled,
 }
 
-/// The texts around a panel.
+/// The texts of a panel, and the number of its labels.
 struct Words<'a> {
     /// Title above the panel, to the left of the names of the series.
     title: &'a str,
@@ -41,7 +41,7 @@ struct Words<'a> {
     label: &'a dyn Fn(&f64) -> String,
     /// Approximate number of labels on the vertical axis.
     labels: usize,
-    /// Whether the time is written below the panel.
+    /// Whether the labels of the time axis are written below the panel.
     time: bool,
 }
 
@@ -151,7 +151,7 @@ fn fault_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), DrawError> {
     panel(area, end(moments), 0.0..top(&lines), &words, lines)
 }
 
-/// Returns for each interval its end, the amount added in it, and its length in seconds.
+/// Returns for each interval between two moments its end, the increase of `of` in it, and its length in seconds.
 fn differences(moments: &[Moment], of: fn(&Moment) -> u64) -> Vec<(f64, f64, f64)> {
     let added = |pair: &[Moment]| {
         let [before, now] = pair else { return None };
@@ -174,7 +174,7 @@ fn top(lines: &[Curve]) -> f64 {
     if highest > 0.0 { highest * 1.1 } else { 1.0 }
 }
 
-/// Converts the heights from bytes to the largest unit that suits them, and returns its name.
+/// Converts the heights of curves from bytes to the largest unit that suits them, and returns the unit's name.
 fn in_units(lines: &mut [Curve]) -> &'static str {
     let most = highest(lines);
     let (unit, size) = UNITS.into_iter().rfind(|(_, size)| most >= *size).unwrap_or(UNITS[0]);
@@ -216,7 +216,7 @@ fn panel(
     lines.into_iter().try_for_each(|line| add(&mut chart, line))
 }
 
-/// Draws the title and the names of the series with their colours, above the panel so that nothing is hidden.
+/// Draws the title and the names of the curves, each in its colour, above the panel, so that they hide nothing.
 fn legend(area: &Area<'_>, title: &str, lines: &[Curve]) -> Result<(), DrawError> {
     let below = |text: &str| i32::try_from(text.chars().count()).unwrap_or(0) * LETTER;
     area.draw_text(title, &ink(16), (16, 6))?;

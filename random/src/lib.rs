@@ -1,10 +1,11 @@
-//! Pseudo-random numbers for tests and measurements, the same in each run.
+//! Generates pseudo-random numbers for tests and measurements, the same in each run.
 //!
 //! # Knows / does not know
-//! Knows one generator: Knuth's linear congruential generator modulo 2^64. Does not know what the numbers are for. They
-//! are no secrets.
+//! Knows one generator: Knuth's linear congruential generator modulo 2^64. Does not know what the numbers are for.
+//! They must not serve as secrets.
 //! # Invariants
-//! 1. A seed always gives the same numbers: tests and measurements of two versions use the same ones.
+//! 1. A seed always gives the same numbers, so that tests and measurements of two versions of a program use the same
+//!    ones.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -4,7 +4,7 @@ use crate::built::workspace;
 use crate::skip::skipped;
 use std::process::Output;
 
-/// The exit status of the script if it cannot create a control group.
+/// The exit status of `in-cgroup.sh` if it cannot create a control group.
 const CANNOT: i32 = 77;
 
 /// Returns the start of a command line that limits the rest of it to `limit_mib` MiB of memory and `seconds` of time.

@@ -1,4 +1,4 @@
-//! Features that this machine may lack; each check says what is absent.
+//! Checks for features that this machine may lack. Each check reports which feature is absent.
 
 use crate::skip::skipped;
 use crate::user::is_root;

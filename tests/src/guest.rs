@@ -1,4 +1,5 @@
-//! An emulated machine of four NUMA nodes with an older kernel, which `tests/guest/boot.sh` starts.
+//! Runs commands in an emulated machine (the *guest*) of four NUMA nodes with an older kernel, which
+//! `tests/guest/boot.sh` starts.
 
 use crate::built::{built_command, built_library, target, workspace};
 use crate::features::has_program;
@@ -17,7 +18,7 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(1200);
 const DISK: &str = "192M";
 
-/// A machine in preparation: the folder that becomes its disk, and the commands that it will run.
+/// A guest in preparation: the folder that becomes its disk, and the commands that it will run.
 #[derive(Debug)]
 pub struct Guest {
     folder: PathBuf,
@@ -30,14 +31,14 @@ pub struct Guest {
 pub struct Done {
     /// The name that was given to the command.
     pub name: String,
-    /// Exit status of the command; 128 plus the number of a signal if one ended it.
+    /// Exit status of the command, or 128 plus the number of the signal that ended it.
     pub exit: i32,
     /// The command's standard output and standard error.
     pub output: String,
 }
 
 impl Guest {
-    /// Prepares a machine with the library, the command, a shell, and the libraries that they need. Without an emulator
+    /// Prepares a guest with the library, the command, a shell, and the libraries that they need. Without an emulator
     /// or a kernel, reports that the test is skipped and returns `None`.
     #[must_use]
     pub fn new() -> Option<Guest> {
@@ -76,8 +77,8 @@ impl Guest {
         self.needs(&to);
     }
 
-    /// Adds a command for the shell of the guest. `setpriv` needs its path, `/bin/setpriv`, because the shell has a
-    /// command of this name.
+    /// Adds a command line for the guest's shell. The program `setpriv` must be called by its path, `/bin/setpriv`,
+    /// because the shell has a command of this name.
     pub fn command(&mut self, name: &str, words: &str) {
         // The empty `echo` puts the status on a line of its own even if the output does not end with a newline.
         let _ = writeln!(
@@ -113,7 +114,7 @@ impl Guest {
         self.folder.join("root")
     }
 
-    /// Copies a program and the libraries it is linked with.
+    /// Copies a program and the libraries it is linked with to the guest's disk.
     fn put(&mut self, from: &Path, to: &str) {
         let to = self.root().join(to);
         std::fs::copy(from, &to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
@@ -173,7 +174,7 @@ fn boot(kernel: &Path, disk: &Path) -> String {
     reader.join().unwrap_or_default()
 }
 
-/// Returns the result of each command from the text on the console.
+/// Returns the result of each command from the text that the guest printed on its console.
 fn read(console: &str) -> Vec<Done> {
     let parts = console.split("== ").skip(1);
     let mut done: Vec<Done> = Vec::new();

@@ -11,8 +11,7 @@
 //! # Invariants
 //! 1. This crate is not a part of the product, and links no other crate of the workspace.
 //! 2. A test that cannot run on this machine prints "skipped: …" with the reason. A missing library is no such reason:
-//!    the
-//!    test fails.
+//!    the test fails.
 
 mod built;
 mod cgroup;

@@ -7,8 +7,8 @@ use std::fs::File;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 
-/// The pool of 2 MiB pages with the size that a test needs. Only one test can have it at a time. The former size is
-/// restored when this is dropped.
+/// The hugetlb pool of 2 MiB pages with the size that a test needs. Only one test can have it at a time. The former
+/// size is restored when this is dropped.
 #[derive(Debug)]
 pub struct Pool {
     former: String,

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Returns the states of a process's threads, one letter of `/proc` each: `T` is stopped, `S` sleeps.
+/// Returns the states of a process's threads: for each thread the letter in its `/proc` entry, such as `T` (stopped)
+/// or `S` (sleeps).
 #[must_use]
 pub fn thread_states(pid: u32) -> String {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -16,7 +17,7 @@ pub fn thread_states(pid: u32) -> String {
     stats.filter_map(|stat| stat.rsplit(") ").next()?.chars().next()).collect()
 }
 
-/// Returns the KiB of anonymous memory that a process has in RAM; 0 when it has ended.
+/// Returns the KiB of anonymous memory that a process has in RAM, or 0 if it has ended.
 #[must_use]
 pub fn anonymous_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -24,7 +25,8 @@ pub fn anonymous_kib(pid: u32) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Returns the agents that hold far pages of process `owner`, started with this `--store`.
+/// Returns the process numbers of the agents that hold far pages of process `owner` and were started with this
+/// `--store`.
 #[must_use]
 pub fn agents(store: &str, owner: u32) -> Vec<u32> {
     let words = format!("agent\0--store\0{store}\0--owner\0{owner}\0");
@@ -48,12 +50,12 @@ pub fn stop(pid: u32) {
     wait_until("every thread has stopped", Duration::from_secs(30), stopped);
 }
 
-/// A process that does nothing and owns an agent. It is killed when this is dropped.
+/// A process that does nothing but have an agent. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Owner(Child);
 
 impl Owner {
-    /// Starts the process.
+    /// Starts a process that sleeps.
     #[must_use]
     pub fn new() -> Owner {
         let mut command = Command::new("sleep");
@@ -86,8 +88,8 @@ pub fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Starts an agent with the store `memory:` for the process `owner`, with its folder below `base`. Returns the agent's
-/// name.
+/// Starts an agent with the store `memory:` for the process `owner`, whose folder is made below `base`. Returns the
+/// agent's name.
 #[track_caller]
 #[must_use]
 pub fn agent_for(stage: &Stage, user: User, base: &Path, owner: u32) -> String {
@@ -125,7 +127,8 @@ pub fn first_thread_ms(pid: u32) -> u64 {
     ticks_in(&format!("/proc/{pid}/task/{pid}/stat")) * 1000 / a_second
 }
 
-/// Returns the sum of user and system time in a `stat` file of `/proc`; 0 when the process has ended.
+/// Returns the sum of user and system time in a `stat` file of `/proc`, in ticks of the kernel, or 0 if the process
+/// has ended.
 fn ticks_in(path: &str) -> u64 {
     let stat = std::fs::read_to_string(path).unwrap_or_default();
     let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);

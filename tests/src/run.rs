@@ -38,12 +38,12 @@ pub struct Ran {
     pub stderr: String,
     /// The lines on standard error that the launcher and the library wrote.
     pub hints: String,
-    /// The JSON object that `--report` wrote; null without a report.
+    /// The JSON object that `--report` wrote, or null if there was none.
     pub report: Value,
 }
 
 impl Ran {
-    /// Returns a counter of the report, or 0 without a report.
+    /// Returns a counter of the report, or 0 if there was no report.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
         self.report["counters"][name].as_u64().unwrap_or(0)
@@ -77,7 +77,8 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Describes a run of a program with its arguments, as the current user and without the library.
+    /// Describes a run of a program with its arguments: as the current user, and without the library unless options
+    /// say otherwise.
     pub fn new<S: Into<OsString> + Clone>(stage: &'a Stage, words: &[S]) -> Run<'a> {
         Run {
             stage,
@@ -131,7 +132,7 @@ impl<'a> Run<'a> {
         self.started_by(&["prlimit".into(), format!("--as={bytes}"), "--".into()])
     }
 
-    /// Runs the command by another program, which gets it as its last arguments.
+    /// Runs the command by another program, such as `sh`, which gets the command as its last arguments.
     #[must_use]
     pub fn started_by<S: Into<OsString> + Clone>(mut self, words: &[S]) -> Run<'a> {
         self.launcher = words.iter().cloned().map(Into::into).collect();
@@ -205,8 +206,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Checks that the program prints the same bytes with and without the library, as every user. To make the comparison
-/// meaningful, also checks that the library served at least `blocks` blocks.
+/// Checks that the program prints the same bytes with and without the library, as every user. Also checks that the
+/// library served at least `blocks` blocks, because the comparison would mean nothing if it served none.
 #[track_caller]
 pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
     for user in users() {
@@ -224,8 +225,8 @@ pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
     }
 }
 
-/// Starts a program. Its file may just have been written, and a child of another thread may hold it open until it
-/// executes its own program. The start is repeated until no process has the file open for writing.
+/// Starts a program whose file may just have been written. While a child of another thread still has that file open
+/// for writing, the start fails and is repeated.
 fn spawn(command: &mut Command) -> Child {
     // The program counts its descriptors: those inherited from the test runner are closed.
     let hide = || {

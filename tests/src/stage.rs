@@ -1,4 +1,4 @@
-//! A folder with the built files and the programs of a test, which all users may read.
+//! Makes a folder with the built files and the programs of a test, which all users may read.
 
 use crate::built::{built_command, built_companion, built_library, workspace};
 use crate::skip::skipped;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder for one test. It is removed when dropped.
+/// A folder for one test. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct Stage(PathBuf);
 
 impl Stage {
-    /// Creates a folder with copies of the library and the command, because an unprivileged user may not be able to
-    /// enter the checkout.
+    /// Creates a folder with copies of the library and the command. Copies are needed because an unprivileged user may
+    /// not be able to enter the checkout.
     #[must_use]
     pub fn new() -> Stage {
         Stage::with_library(&built_library())
@@ -55,7 +55,7 @@ impl Stage {
         stage
     }
 
-    /// Adds a program that the command executes.
+    /// Adds a program that the command executes, such as `largesse-lisp`.
     pub fn add_companion(&self, name: &str) {
         copy(&built_companion(name), &self.path(name));
     }
@@ -72,7 +72,7 @@ impl Stage {
         self.path("scratch")
     }
 
-    /// Returns a value of `--far` for a store in a file of the subfolder.
+    /// Returns a value of `--far` for a store in a file in [`scratch`](Stage::scratch).
     #[must_use]
     pub fn store(&self) -> String {
         store_in(&self.scratch())
@@ -133,8 +133,9 @@ impl Drop for Stage {
     }
 }
 
-/// Copies a program so that every user may run it. Another process copies: a child that a test starts at this moment
-/// would inherit our file open for writing, and a file open for writing cannot be executed.
+/// Copies a program so that every user may run it. Another process makes the copy: if we wrote the file ourselves, a
+/// child that another test starts at this moment would inherit it open for writing, and such a file cannot be
+/// executed.
 fn copy(from: &Path, to: &Path) {
     let done = Command::new("cp").args([from, to]).status();
     assert!(done.is_ok_and(|status| status.success()), "{} cannot be copied", from.display());

@@ -1,4 +1,4 @@
-//! Runs `far_trouble.c` step by step: it reads commands from its standard input and answers each.
+//! Runs `far_trouble.c` step by step. The program reads commands from its standard input and answers each.
 
 use crate::{Run, Stage, User};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -31,7 +31,7 @@ impl Steps {
         Some(steps)
     }
 
-    /// Starts `far_trouble.c` with a file as its store, to which all but 8 MiB of its 24 MiB have been evicted.
+    /// Starts `far_trouble.c` with a file as its store. All but 8 MiB of its 24 MiB are evicted before this returns.
     #[must_use]
     pub fn written(user: User, stage: &Stage) -> Option<Steps> {
         Steps::under(&["--local=8M", "--far", &stage.store()], user, stage)
@@ -43,7 +43,7 @@ impl Steps {
         self.child.id()
     }
 
-    /// Sends a command and returns the answer, which is empty if the program has ended.
+    /// Sends a command and returns the program's answer, which is empty if the program has ended.
     pub fn does(&mut self, step: &str) -> String {
         self.is_told(step);
         self.says()
@@ -61,7 +61,8 @@ impl Steps {
         line.trim_end().to_owned()
     }
 
-    /// Returns the path under `/proc` of the store: a file without a name that only threads of ours have open.
+    /// Returns the path under `/proc` of the store: a file without a name, which only threads of the library have
+    /// open.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).expect("a process of ours");

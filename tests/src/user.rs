@@ -1,8 +1,9 @@
-//! The users as whom programs are run. Root alone would not be enough, because it may do what other users may not.
+//! Defines the users as whom programs are run. Root alone would not be enough, because root may do what other users
+//! may not.
 
 use crate::skip::skipped;
 
-/// A user to run a program as.
+/// A user as whom a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
     /// The user that runs the tests.

@@ -22,7 +22,7 @@ pub fn poll<T>(deadline: Duration, mut find: impl FnMut() -> Option<T>) -> Optio
 /// Calls `find` until it returns a value.
 ///
 /// # Panics
-/// When `deadline` has passed; the message names `what`, the event that was awaited.
+/// Panics when `deadline` has passed. The message names `what`, the event that was awaited.
 #[track_caller]
 pub fn wait_for<T>(what: &str, deadline: Duration, find: impl FnMut() -> Option<T>) -> T {
     match poll(deadline, find) {
@@ -34,7 +34,7 @@ pub fn wait_for<T>(what: &str, deadline: Duration, find: impl FnMut() -> Option<
 /// Returns when `condition` is true.
 ///
 /// # Panics
-/// When `deadline` has passed; the message names `what`, the event that was awaited.
+/// Panics when `deadline` has passed. The message names `what`, the event that was awaited.
 #[track_caller]
 pub fn wait_until(what: &str, deadline: Duration, mut condition: impl FnMut() -> bool) {
     wait_for(what, deadline, || condition().then_some(()));
@@ -43,7 +43,7 @@ pub fn wait_until(what: &str, deadline: Duration, mut condition: impl FnMut() ->
 /// Waits until a child process has ended.
 ///
 /// # Panics
-/// When it still runs after `deadline`; it is killed first.
+/// Panics if the child still runs after `deadline`, and kills it first.
 #[track_caller]
 pub fn wait_for_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
     let ended = poll(deadline, || child.try_wait().expect("a child of this process"));

@@ -1,5 +1,5 @@
-//! `largesse bench gc`: it checks answers before it reports times, gains, shares and a picture, and it explains missing
-//! programs and mistyped options.
+//! Tests `largesse bench gc`: it checks answers before it reports times, gains, shares and a picture, and it explains
+//! missing programs and mistyped options.
 
 use largesse_tests::{Exit, Ran, Run, Stage, has_program, skipped, workspace};
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn quick(stage: &Stage, words: &[&str]) -> Ran {
     bench(stage, &workspace().join("benches"), &[&["gc"], &QUICK[..], words].concat())
 }
 
-/// Returns the JSON objects of one kind.
+/// Returns the JSON objects that the bench printed whose `kind` is this one.
 fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
     let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
     lines.filter(|value| value["kind"] == kind).collect()

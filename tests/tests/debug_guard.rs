@@ -1,4 +1,4 @@
-//! The checked build aborts when the library's own code enters the `malloc` that it exports.
+//! The checked build of the library aborts when the library's own code calls the `malloc` that the library exports.
 
 use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, users, workspace};
 use std::path::PathBuf;

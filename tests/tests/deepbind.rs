@@ -3,7 +3,8 @@
 use largesse_tests::{Run, Stage, same_output, skipped};
 use std::path::{Path, PathBuf};
 
-/// Compiles the program and two copies of the plug-in into one folder, with these linker options.
+/// Compiles the program and two copies of the plug-in into one folder. The program and the plug-ins have these options
+/// for the linker.
 fn stage(program_options: &[&str], library_options: &[&str]) -> Option<(Stage, PathBuf, [PathBuf; 2])> {
     let stage = Stage::new();
     let program = stage.compiled("deep.c", &[&["-ldl"], program_options].concat())?;
@@ -37,7 +38,7 @@ fn slots_behind_relro_are_patched() {
     check(&[], &["-Wl,-z,relro,-z,now"], 12);
 }
 
-/// The library has an allocator of its own, whose blocks are not the C library's.
+/// A library linked with mimalloc takes its blocks from there, and never from the C library or from ours.
 #[test]
 fn deepbound_library_keeps_its_own_allocator() {
     let other = "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2";
@@ -60,7 +61,8 @@ fn deepbound_library_keeps_its_own_allocator() {
     same_output(&run, &[], 0);
 }
 
-/// The C library searches the RUNPATH of the object that calls `dlopen`.
+/// The C library searches for a library in the RUNPATH of the object that calls `dlopen`. Our `dlopen` must not be
+/// that object.
 #[test]
 fn callers_search_path_is_kept() {
     let Some((stage, program, _)) = stage(&["-Wl,-rpath,$ORIGIN"], &[]) else { return };

@@ -1,5 +1,5 @@
-//! Floating-point exceptions of the kernels in whole programs: a kernel raises the flags and traps that its result
-//! requires, and none of its intermediate values.
+//! Floating-point exceptions of the kernels in whole programs: a kernel raises the flags, and causes the traps, that
+//! its result requires, and none that only its intermediate values would cause.
 
 use largesse_tests::{Run, Stage};
 

@@ -1,10 +1,10 @@
-//! The names that the library exports: each is in its header, or in a table here with its reason.
+//! Checks the names that the library exports: each is in its header, or in a table here with its reason.
 
 use largesse_tests::{built_library, has_program, workspace};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Names of the C library that our library defines too, each with its reason.
+/// Names of the C library that our library defines instead, each with its reason.
 const TAKEN_OVER: &[(&str, &str)] = &[
     ("malloc", "large blocks come from the heap"),
     ("calloc", "as malloc; fresh memory is not cleared twice"),
@@ -55,14 +55,15 @@ fn library_exports_exactly_its_header_and_the_table() {
     );
 }
 
-/// Returns a name without the version that `liblargesse.map` gives to our own names in packages. A version of another
-/// name stays, because a versioned `malloc` would not stand for the C library's.
+/// Returns one of our own names without the version that `liblargesse.map` gives to it in packages. Other names keep
+/// their version, because a versioned `malloc` would not replace the C library's.
 fn plain(name: &str) -> &str {
     let stem = name.strip_suffix("@@LARGESSE_2.0").unwrap_or(name);
     if stem.starts_with("largesse_") { stem } else { name }
 }
 
-/// The number in the library's name is the one in the header, which callers compare with `largesse_version()`.
+/// The number in the library's file name equals `LARGESSE_ABI` in the header, which callers compare with
+/// `largesse_version()`.
 #[test]
 fn name_has_the_abi_of_the_header() {
     if !has_program("readelf", &["--version"]) {
@@ -75,7 +76,7 @@ fn name_has_the_abi_of_the_header() {
     assert!(text.contains(&format!("[liblargesse.so.{abi}]")), "{text}");
 }
 
-/// `liblargesse_pin.so` is preloaded into programs that do not ask for the heap: it takes over one name.
+/// `liblargesse_pin.so` is preloaded into programs that do not use the heap, so that it may replace one name only.
 #[test]
 fn pin_library_exports_one_name() {
     if !has_program("nm", &["--version"]) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Deadline of every awaited event.
+/// Time within which every awaited event must happen.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Time for which a process is stopped: longer than any request takes.
 const INTERRUPTION: Duration = Duration::from_millis(700);
@@ -66,7 +66,8 @@ fn agent_of(steps: &Steps) -> u32 {
     }
 }
 
-/// With the agent all stored pages are lost. If `malloc` only returned NULL, the program would continue without them.
+/// When the agent ends, all stored pages are lost. If `malloc` only returned NULL then, the program would continue
+/// without them.
 #[test]
 fn request_to_a_dead_agent_ends_the_program() {
     let stage = Stage::new();
@@ -102,7 +103,7 @@ fn requests_wait_for_a_stopped_agent() {
     }
 }
 
-/// Neither the program nor the agent takes the other for dead.
+/// The program and the agent do not take each other for dead while one of them is stopped.
 #[test]
 fn stopped_program_or_agent_continues_with_its_data() {
     let stage = Stage::new();
@@ -175,7 +176,7 @@ fn program_that_closes_foreign_descriptors_keeps_its_pages() {
     assert_eq!(ran.stdout, "number 3\nnumbers 3 to 22\n0 wrong\n");
 }
 
-/// The threads make a fixed number of steps over each store. `make soak` runs the same program for a minute.
+/// The threads make a fixed number of accesses over each store. `make soak` runs the same program for a minute.
 #[test]
 fn eight_threads_over_four_times_local_memory_find_every_word() {
     let stage = Stage::new();
@@ -189,7 +190,8 @@ fn eight_threads_over_four_times_local_memory_find_every_word() {
     }
 }
 
-/// Returns whether an agent listens on the socket in the folder `name`, and on the abstract socket of its key.
+/// Returns whether an agent listens on the socket in the folder `name`, and whether one listens on the abstract socket
+/// with the folder's last name.
 fn sockets(name: &str) -> [bool; 2] {
     let all = fs::read_to_string("/proc/net/unix").unwrap();
     let (_, last) = name.rsplit_once('/').expect("a folder");
@@ -210,7 +212,7 @@ fn any_user_may_start_an_agent() {
     }
 }
 
-/// No program knows the name of this agent, so that none can connect.
+/// No program knows the name of this agent, so that no program can connect to it.
 #[test]
 fn agent_without_clients_ends() {
     let stage = Stage::new();
@@ -313,7 +315,7 @@ fn process_that_does_not_see_the_folder_reaches_the_agent() {
     }
 }
 
-/// The folder of a memory control group with a limit. It is removed at the end.
+/// The folder of a memory control group with a limit. It is removed when this is dropped.
 struct Group(PathBuf);
 
 impl Group {
@@ -330,8 +332,8 @@ impl Group {
         Some(group)
     }
 
-    /// Returns the start of a command line: a shell that joins the group and then executes the program whose words
-    /// follow.
+    /// Returns the start of a command line that runs the rest of it in this group: a shell that joins the group and
+    /// then executes the program.
     fn words(&self) -> [String; 3] {
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", self.0.display());
         ["sh".into(), "-c".into(), script]

@@ -1,8 +1,9 @@
-//! System calls on far memory: under every fault engine they return what they return without Largesse.
+//! Checks that system calls on far memory return the same under every fault engine as without Largesse.
 
 use largesse_tests::{Exit, Run, Stage, fault_engines, users};
 
-/// Checks that the program prints the same under Largesse as alone: a line for each system call, at least `lines`.
+/// Checks that the program prints the same under Largesse as alone. It prints a line for each system call, and at
+/// least `lines` lines.
 #[track_caller]
 fn check(program: &str, flags: &[&str], lines: usize) {
     let stage = Stage::new();

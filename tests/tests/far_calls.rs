@@ -1,4 +1,4 @@
-//! System calls on far memory, through every fault engine.
+//! Makes system calls on far memory under every fault engine.
 
 use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, same_output, users};
 
@@ -62,7 +62,7 @@ fn pages_in_a_pipe_keep_their_contents() {
     }
 }
 
-/// The library does not see a system call that the program makes by an instruction of its own. The call fails with an
+/// A program makes a system call by an instruction of its own, which the library does not see. The call fails with an
 /// error: it neither blocks for ever nor returns wrong data.
 #[test]
 fn system_call_without_the_c_library_fails() {

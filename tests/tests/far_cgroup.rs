@@ -1,5 +1,5 @@
-//! Far memory in a control group whose limit is a quarter of the data, without swap, so that the data cannot be
-//! resident.
+//! Runs programs with far memory in a control group whose limit is a quarter of their data. There is no swap, so that
+//! the data cannot be resident.
 
 use largesse_tests::{Stage, User, confined, could_not_confine, has_program, is_root, workspace};
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! The library names memory that `--local` does not bound, while the program runs or when it ends.
+//! The library names memory that `--local` does not bound: while the program runs, and when it ends.
 
 use largesse_tests::{Exit, Run, Stage, is_root, skipped, users};
 use serde_json::Value;
@@ -35,8 +35,8 @@ fn memory_beyond_the_bound_is_named() {
     }
 }
 
-/// The outputs about a running program: the first line that the library wrote, `largesse status PID` at that time, and
-/// the messages from then on until the program had ended.
+/// The outputs about a program while it ran: the first line that the library wrote, the output of `largesse status PID`
+/// at that time, and the messages from then on until the program had ended.
 #[derive(Debug)]
 struct Seen {
     line: String,
@@ -46,8 +46,8 @@ struct Seen {
     report: Value,
 }
 
-/// Runs a program with 100 MiB of a kind until the library has written a line, then ends it: by SIGKILL if `is_killed`,
-/// otherwise by the end of its input.
+/// Runs a program with 100 MiB of memory of this kind until the library has written a line. Then ends it: by SIGKILL
+/// if `is_killed`, otherwise by the end of its input.
 fn seen(stage: &Stage, kind: &str, is_killed: bool) -> Option<Seen> {
     let program = stage.compiled("limits.c", &[])?;
     let report = stage.scratch().join(format!("{kind}-{is_killed}.json"));

@@ -1,4 +1,5 @@
-//! Programs that a process with far memory executes. They inherit its filter for system calls.
+//! Tests programs that a process with far memory executes. They inherit its seccomp filter, which refuses direct
+//! input.
 
 use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, users};
 

@@ -1,5 +1,5 @@
-//! An agent under a flood of connections from another user. The test is in a file of its own, so that it runs alone:
-//! it loads two processors for 30 s.
+//! Tests an agent under a flood of connections from another user. The test is in a file of its own, so that it runs
+//! alone, because it loads two processors for 30 s.
 
 use largesse_tests::{
     Owner, Ran, Run, Stage, User, agent_for, agents, end, first_thread_ms, is_root, skipped,

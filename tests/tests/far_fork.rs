@@ -4,7 +4,7 @@ use largesse_tests::{Exit, Ran, Run, Stage, has_program, users, wait_until};
 use std::path::Path;
 use std::time::Duration;
 
-/// Runs the program over each store and passes the result to `check`.
+/// Runs the program over each kind of store that needs no other program, and passes the result to `check`.
 fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
@@ -17,7 +17,7 @@ fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
     }
 }
 
-/// Waits until the folder is empty: an agent removes its own folder in it shortly after the program has ended.
+/// Waits until the folder is empty. An agent removes its own folder in it shortly after the program has ended.
 #[track_caller]
 fn is_emptied(folder: &Path) {
     let is_empty = || std::fs::read_dir(folder).unwrap().next().is_none();
@@ -58,7 +58,7 @@ fn thread_forks_while_others_fault() {
     });
 }
 
-/// Faulting threads yield the only processor to the agent, which handles the child's requests.
+/// Threads that wait for a page yield the only processor to the agent, which handles the child's requests.
 #[test]
 fn one_processor_is_enough() {
     let stage = Stage::new();

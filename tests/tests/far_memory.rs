@@ -45,8 +45,8 @@ fn local_percentage_keeps_a_share_of_mapped_memory_resident() {
     assert!(word("local_bytes").abs_diff(half) < 64 << 10 && word("resident_bytes") <= half, "{far:#}");
 }
 
-/// The executable is position-independent or not. Initialised and zeroed arrays are neighbours, and transfer units
-/// cross the boundary.
+/// The initialised and the zeroed arrays of a program are neighbours, and transfer units cross the boundary between
+/// them. The program is compiled with and without position-independent code.
 #[test]
 fn static_arrays_larger_than_local_memory_keep_their_contents() {
     let stage = Stage::new();
@@ -84,8 +84,8 @@ fn report_counts_faults_by_segment() {
     }
 }
 
-/// Faults of one thread are handled on the faulting CPU where that is faster, and at least while it is measured;
-/// those of many threads are handled on another CPU.
+/// Faults of a single thread are handled on the faulting CPU if the library measures that this is faster, and also for
+/// the time of that measurement. Faults of many threads are handled on another CPU.
 #[test]
 fn faults_of_one_thread_are_handled_on_its_cpu_and_those_of_many_are_not() {
     let stage = Stage::new();
@@ -102,7 +102,7 @@ fn faults_of_one_thread_are_handled_on_its_cpu_and_those_of_many_are_not() {
     }
 }
 
-/// The time line has every fault, and its picture is in the folder of the report.
+/// The time line in the report has every fault, and a picture of it is in the folder of the report.
 #[test]
 fn report_has_a_time_line_and_a_picture() {
     let stage = Stage::new();

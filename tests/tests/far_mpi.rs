@@ -1,4 +1,4 @@
-//! Programs whose pages are in the memory of other ranks of an `mpirun`, with each installed MPI library.
+//! Tests programs whose pages are in the memory of other ranks of an `mpirun`, with each installed MPI library.
 
 use largesse_tests::{
     Exit, Ran, Run, Stage, anonymous_kib, built_library, skipped, users, wait_for, wait_until,
@@ -9,14 +9,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Deadline of every awaited event.
+/// Time within which every awaited event must happen.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Values of the counter `mechanism`: memory that the program maps is copied, other memory reached by requests.
+/// Values of the report's counter `mechanism`: the program has mapped the server's memory and copies it, or it reaches
+/// it by MPI requests.
 const COPIES: u64 = 0;
 const MPI_REQUESTS: u64 = 4;
 
-/// An MPI launcher, its plug-in, and the options that make its library use the network even on one machine.
+/// An MPI launcher (`words`), its plug-in for Largesse, and the options that make the launcher's library use the
+/// network even on one machine (`wire`).
 struct Launcher {
     plugin: &'static str,
     words: &'static [&'static str],
@@ -50,7 +52,7 @@ fn launchers(stage: &Stage) -> Vec<&'static Launcher> {
     LAUNCHERS.iter().filter(there).collect()
 }
 
-/// Returns the words of `mpirun … largesse run OPTIONS -- PROGRAM`.
+/// Returns the words of the command line `mpirun … largesse run OPTIONS -- PROGRAM`.
 fn words(stage: &Stage, launch: &[&[&str]], options: &[&str], program: &[&str]) -> Vec<OsString> {
     let command = stage.command();
     let ours = [command.to_str().unwrap_or_default(), "run", "--local=16M"];
@@ -66,7 +68,7 @@ fn said(ran: &Ran) -> String {
     format!("{}{}", ran.hints, ran.stderr)
 }
 
-/// `largesse lisp` uses the other ranks without `largesse run`.
+/// `largesse lisp` keeps its far memory at the other ranks without `largesse run`.
 #[test]
 fn lisp_heap_is_at_other_ranks() {
     let stage = Stage::with_companion("largesse-lisp");
@@ -175,8 +177,8 @@ fn killed_server_ends_the_program_before_it_prints_wrong_data() {
     }
 }
 
-/// Returns a process that serves memory: a descendant of `launcher` that runs `command` and has no child. Rank 0 has
-/// the program as its child.
+/// Returns the process number of a rank that serves memory, once the program runs. All three ranks below `launcher`
+/// run `command`; those that serve are the two that are not the parent of the program.
 fn server_of(launcher: u32, command: &str) -> i32 {
     let below = |pid: i32| {
         let parents = std::iter::successors(Some(pid), |&pid| parent(pid).filter(|&pid| pid > 1));
@@ -190,12 +192,12 @@ fn server_of(launcher: u32, command: &str) -> i32 {
     })
 }
 
-/// Returns whether a program with `--local=16M` has filled most of its local memory.
+/// Returns whether a process that runs with `--local=16M` has filled most of its local memory.
 fn has_filled(pid: i32) -> bool {
     anonymous_kib(pid.cast_unsigned()) > 12 << 10
 }
 
-/// Returns the processes whose executable has a path that ends with `program`.
+/// Returns the numbers of the processes whose executable has a path that ends with `program`.
 fn processes(program: &str) -> Vec<i32> {
     let numbers = std::fs::read_dir("/proc").expect("/proc").flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

@@ -1,17 +1,17 @@
-//! Calls on ranges of far memory: direct input, `mmap`, `mremap`, `madvise`, `mprotect` and `mlock`.
+//! Tests calls on ranges of far memory: direct input, `mmap`, `mremap`, `madvise`, `mprotect` and `mlock`.
 
 use largesse_tests::{Exit, Run, Stage, User, events_are_permitted, fault_engines, skipped, users};
 use std::path::PathBuf;
 
-/// Returns a run of the program that reads a file in the given way.
+/// Returns a run of the program that reads a file in this way (such as io_uring or direct input).
 fn reader<'a>(stage: &'a Stage, program: &PathBuf, way: &str) -> Run<'a> {
     let file = stage.scratch().join("input");
     let mib = if ["own", "other", "stranger"].contains(&way) { "24" } else { "48" };
     Run::new(stage, &[program]).arg(way).arg(file).arg(mib).arg("1")
 }
 
-/// Returns whether the way works without Largesse: io_uring may be switched off, and a file system may have no direct
-/// input.
+/// Returns whether the program can read in this way without Largesse: io_uring may be switched off, and a file system
+/// may have no direct input.
 fn is_offered(stage: &Stage, program: &PathBuf, way: &str) -> bool {
     let stock = reader(stage, program, way).finish();
     if stock.exit == Exit::Code(3) {
@@ -22,8 +22,8 @@ fn is_offered(stage: &Stage, program: &PathBuf, way: &str) -> bool {
     true
 }
 
-/// Returns whether the kernel waits for far pages with this engine. Otherwise io_uring and other processes cannot write to
-/// them, as documented.
+/// Returns whether the kernel waits for far pages in system calls under this fault engine. If not, io_uring and other
+/// processes cannot write to far pages, as documented.
 fn kernel_waits(user: User, engine: &str) -> bool {
     user == User::Current && engine == "auto" && events_are_permitted()
 }
@@ -57,8 +57,8 @@ fn input_into_far_memory_arrives() {
     }
 }
 
-/// An older kernel does not tell which pages a device writes to, so that far memory refuses direct input there. Other
-/// input arrives: while the kernel refers to pages for `process_vm_writev`, they stay.
+/// Before Linux 6.8 the kernel does not tell which pages a device writes to, so that far memory refuses direct input
+/// there. Other input arrives, because pages to which the kernel refers for `process_vm_writev` are not evicted.
 #[test]
 fn direct_input_is_refused_before_linux_6_8() {
     let stage = Stage::new();
@@ -92,7 +92,7 @@ fn direct_input_is_refused_before_linux_6_8() {
     }
 }
 
-/// Far memory can be mapped, moved, discarded, protected and replaced like any other, with the same signals.
+/// Far memory can be mapped, moved, discarded, protected and replaced like any other memory, with the same signals.
 #[test]
 fn calls_on_far_ranges_have_their_usual_effects() {
     let stage = Stage::new();
@@ -133,8 +133,8 @@ fn calls_on_far_ranges_have_their_usual_effects() {
     }
 }
 
-/// Far memory refuses the calls that it cannot carry out, with the errors of a kernel that does not support them, and
-/// counts the refusals.
+/// Far memory refuses the calls that it cannot carry out. It returns the errors of a kernel that does not support
+/// these calls, and counts the refusals.
 #[test]
 fn locking_far_memory_or_hiding_it_from_children_is_refused() {
     let stage = Stage::new();

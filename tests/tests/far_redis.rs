@@ -1,4 +1,4 @@
-//! Far memory on a Redis server: whole programs, and a password that no other process can read.
+//! Tests far memory on a Redis server: whole programs, and a password that no other process can read.
 
 use largesse_tests::{Exit, Run, Stage, skipped, users, wait_until};
 use std::fs;
@@ -19,7 +19,7 @@ struct Network {
 }
 
 impl Network {
-    /// Returns `None`, and reports that the test is skipped, where no namespace can be made.
+    /// Makes the network. Where no namespace can be made, reports that the test is skipped and returns `None`.
     fn new() -> Option<Network> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = std::process::id() % 1000 * 10 + NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -39,7 +39,8 @@ impl Network {
         made.then_some(network)
     }
 
-    /// Cuts the cable, or repairs it, at the server's end, so that this end only notices that answers are missing.
+    /// Cuts the cable if `cut`, or else repairs it, at the server's end. So the program's end notices only that
+    /// answers are missing.
     fn cut(&self, cut: bool) {
         ip(&format!("-n {} link set far {}", self.name, if cut { "down" } else { "up" }));
     }
@@ -67,12 +68,12 @@ impl Server {
         Server::start_in(None, name)
     }
 
-    /// Starts a server on a free port. Tries another port if a connection has taken the first one.
+    /// Starts a server on a free port. If another connection has taken that port, tries the next.
     fn start_in(network: Option<&Network>, name: &str) -> Server {
         (0..5).find_map(|_| Server::try_start_in(network, name)).expect("a server that starts")
     }
 
-    /// Returns `None` if the server ended before it answered.
+    /// Starts a server on a free port, or returns `None` if the server ended before it answered.
     fn try_start_in(network: Option<&Network>, name: &str) -> Option<Server> {
         let host = network.map_or("127.0.0.1", |network| &network.host).to_owned();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -117,7 +118,7 @@ impl Server {
         String::from_utf8_lossy(&said).trim_end().to_owned()
     }
 
-    /// Returns the number of keys. Asks again as long as the answer is not a number.
+    /// Returns the number of keys that the server holds. Asks again as long as the answer is not a number.
     fn keys(&self) -> usize {
         let mut keys = None;
         until("the server counts its keys", || {
@@ -127,7 +128,8 @@ impl Server {
         keys.unwrap()
     }
 
-    /// Waits until the server holds pages of the program. A single key is the trial page before the program starts.
+    /// Waits until the server holds pages of the program. (A single key is the trial page that is written before the
+    /// program starts.)
     fn holds_pages(&self) {
         until("the server holds pages", || self.keys() > 1);
     }
@@ -149,7 +151,7 @@ impl Drop for Server {
     }
 }
 
-/// Value of the counter `mechanism`.
+/// Value of the report's counter `mechanism` for pages at a Redis server.
 const REDIS_PIPELINES: u64 = 3;
 
 #[track_caller]
@@ -161,13 +163,13 @@ fn paged(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("paged.c", &["-lpthread", "-O2"])
 }
 
-/// Returns the command line of a process, which all users may read, and its environment.
+/// Returns the command line of a process, which all users may read, and its environment, as one text.
 fn tells(process: u32) -> String {
     let read = |file: &str| fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
     String::from_utf8_lossy(&[read("cmdline"), read("environ")].concat()).into_owned()
 }
 
-/// Returns the agent that was started for a process.
+/// Returns the process number of the agent that was started for a process.
 fn agent_of(process: u32) -> u32 {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let mut processes = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -276,7 +278,7 @@ fn password_on_the_command_line_causes_a_warning_and_a_wrong_one_is_refused() {
     assert_eq!(useless.exit, Exit::Code(2), "{useless:#?}");
 }
 
-/// The network is cut for a moment, which the program survives, and then for good.
+/// The network is cut for a moment, which the program survives. Then it is cut for good.
 #[test]
 fn program_survives_a_short_cut_and_ends_with_a_message_after_a_long_one() {
     let Some(network) = Network::new() else { return };

@@ -1,14 +1,14 @@
-//! The memory of a process in addition to `--local`: its own memory that is not far, 8 MiB, and 32 bytes for each far
-//! page of 4 KiB. In a control group of that size, nothing is killed.
+//! Checks how much memory a process needs in addition to `--local`: its own memory that is not far, 8 MiB, and 32
+//! bytes for each far page of 4 KiB. In a control group with a limit of that size, nothing is killed.
 
 use largesse_tests::{Stage, confined, could_not_confine, has_program};
 use std::process::{Command, Output};
 
 const DATA_MIB: u64 = 256;
 const LOCAL_MIB: u64 = 64;
-/// Buffers, tables of fixed size, threads and the library.
+/// MiB for buffers, tables of fixed size, threads and the library.
 const FIXED_MIB: u64 = 8;
-/// The page table of far memory: 24 bytes a page, and 8 of the kernel's.
+/// MiB for the page table of far memory: 24 bytes for each page, and 8 bytes of the kernel's own page table.
 const TABLES_MIB: u64 = DATA_MIB * 32 / 4096;
 
 /// Runs a command in a control group with `limit_mib` MiB of memory and no swap.
@@ -23,14 +23,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns the number in front of ` MiB` behind `label`.
+/// Returns the number of MiB that follows `label` in `text`.
 fn mib(text: &str, label: &str) -> u64 {
     let number = text.split(label).nth(1).and_then(|rest| rest.trim_start().split(' ').next()?.parse().ok());
     number.unwrap_or_else(|| panic!("no {label} in {text}"))
 }
 
-/// Runs a program, which writes [`DATA_MIB`] of data, alone, and with far memory in the smallest
-/// control group that must suffice.
+/// Runs a program that writes [`DATA_MIB`] of data: alone, and with far memory in the smallest control group that must
+/// suffice.
 fn check(stage: &Stage, program: &[String]) {
     let alone = confine(stage, 4 * DATA_MIB, program);
     if could_not_confine(&alone) {

@@ -1,9 +1,9 @@
-//! Far memory in a folder that other users write to, as `/var/tmp` is.
+//! Tests far memory whose store is in a folder that other users write to, as `/var/tmp` is.
 
 use largesse_tests::{Run, Stage, users};
 
-/// Creates files with all names that an attacker could guess for a store of this process and its children. Then
-/// executes the launcher, which keeps the process number.
+/// A shell script that creates files with all names that an attacker could guess for a store of this process and its
+/// children. Then it executes the launcher, which keeps the process number.
 const TAKE_NAMES: &str = r#"store=$1; shift
 : > "$store"; : > "$store.$$"
 for number in $(seq 300); do : > "$store.$$-$$-$number"; done

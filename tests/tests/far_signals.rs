@@ -1,4 +1,4 @@
-//! Signal handlers of the program that use far memory while the interrupted thread is inside the library.
+//! Tests signal handlers of the program that use far memory while the interrupted thread is inside the library.
 
 use largesse_tests::{Exit, Run, Stage, User, fault_engines, signal, users, wait_for_exit};
 use std::io::{BufRead as _, BufReader};
@@ -24,7 +24,8 @@ impl Signals {
         Run::new(&self.stage, &[&self.program]).arg(way).arg(count).as_user(user)
     }
 
-    /// Runs the program in the way `way` with every engine, as every user, until `count` signals have been handled.
+    /// Runs the program with the argument `way` under every fault engine, as every user, until `count` signals have
+    /// been handled.
     #[track_caller]
     fn check(&self, way: &str, count: &str) {
         for user in users() {

@@ -1,4 +1,5 @@
-//! How far memory reaches a store in a file: many transfers in flight, by io_uring or without it, and past the page cache.
+//! Checks how far memory reaches a store in a file: many transfers in flight, by io_uring or without it, and past the
+//! page cache.
 #![expect(clippy::disallowed_methods, reason = "the test asks the kernel about files and io_uring itself")]
 
 use largesse_tests::{Exit, Ran, Run, Stage, Steps, skipped, users};
@@ -7,7 +8,7 @@ use std::ffi::OsString;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-/// Values of the counter `mechanism`.
+/// Values of the report's counter `mechanism`: transfers by io_uring, or by threads.
 const IO_URING: u64 = 1;
 const THREADS: u64 = 2;
 
@@ -27,7 +28,7 @@ fn check(ran: &Ran, far: &Value, mechanism: u64, refusal: i32) {
     assert_eq!(word("over_limit"), 0, "{far:#}");
 }
 
-/// Returns whether this user may set up an io_uring.
+/// Returns whether this user may create an io_uring.
 fn has_io_uring() -> bool {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     // SAFETY: numbers only: with no entries and no structure the call fails, by EFAULT or EINVAL if it is permitted.
@@ -58,7 +59,7 @@ fn file_is_read_and_written_by_io_uring() {
     }
 }
 
-/// Containers forbid io_uring by EPERM or ENOSYS.
+/// Where a container forbids io_uring, by EPERM or ENOSYS, the library uses threads for its transfers.
 #[test]
 fn where_io_uring_is_forbidden_threads_make_the_transfers() {
     let stage = Stage::new();
@@ -107,7 +108,7 @@ fn cached_pages(path: &Path) -> usize {
     cached.iter().filter(|&&page| page & 1 != 0).count()
 }
 
-/// Otherwise pages would take memory twice, and the limit on local memory would be one in name only.
+/// If the store were in the page cache, pages would take memory twice, and more memory than `--local` would be used.
 #[test]
 fn file_bypasses_the_page_cache() {
     for user in users() {

@@ -1,5 +1,5 @@
-//! Programs under failures of the store, of limits and of their own: they end with a message and a status, or continue
-//! with the right data.
+//! Tests programs under failures of the store, of limits and of their own: they end with a message and a status, or
+//! continue with the right data.
 
 use largesse_tests::{
     Exit, Ran, Run, Stage, Steps, User, events_are_permitted, fault_engines, is_root, signal, skipped, stop,
@@ -17,8 +17,8 @@ fn program(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("far_trouble.c", &["-lpthread", "-O2"])
 }
 
-/// Runs `far_trouble.c` with the arguments `words` and a file as its store, once as each of the users, and passes each
-/// result to `check`.
+/// Runs `far_trouble.c` with the arguments `words` and a file as its store, once as each user, and passes each result
+/// to `check`.
 fn over_file(words: &[&str], check: impl Fn(Ran)) {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
@@ -76,7 +76,7 @@ fn static_array_and_thousands_of_blocks_are_far_at_once() {
     });
 }
 
-/// A small file system in a file, unmounted at the end.
+/// A small file system, which is in a file. It is unmounted when this is dropped.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -140,7 +140,7 @@ fn pages_stay_resident_when_the_disk_is_full_after_a_fork() {
     }
 }
 
-/// Returns the pages that were written to the store, by their offset.
+/// Returns the pages that were written to the store, each with its offset in bytes.
 fn pages_of(store: &Path) -> BTreeMap<u64, Vec<u8>> {
     let file = std::fs::File::open(store).unwrap();
     let seek = |from: u64, what| {
@@ -159,7 +159,7 @@ fn pages_of(store: &Path) -> BTreeMap<u64, Vec<u8>> {
     pages
 }
 
-/// Overwrites pages of the store, as another process could.
+/// Overwrites pages of the store at these offsets, as another process could.
 fn write_pages(store: &Path, pages: &BTreeMap<u64, Vec<u8>>) {
     let file = std::fs::File::options().write(true).open(store).unwrap();
     for (&place, page) in pages {
@@ -342,9 +342,9 @@ fn stopped_program_continues_with_its_data() {
     }
 }
 
-/// When a process ends, the kernel ends its threads one by one. A page that is not resident must not read as zeros as
-/// long as one of them is in a system call. The other engines make pages resident before the call, so that this applies
-/// only to the engine whose system calls wait for far pages.
+/// When a process ends, the kernel ends its threads one by one. As long as one of them is in a system call, a page
+/// that is not resident must not read as zeros. This can only happen under the fault engine whose system calls wait
+/// for far pages, because the other engines make pages resident before a call.
 #[test]
 fn program_that_ends_during_a_system_call_sends_no_zeros() {
     if !events_are_permitted() {

@@ -1,5 +1,5 @@
-//! Children of a program with large blocks, under `thp`, and under `hugetlb` with an almost empty pool. Linux kills a
-//! child that writes to a hugetlb page which it shares with its parent while the pool is empty.
+//! Tests children of a program with large blocks, under `thp`, and under `hugetlb` with an almost empty pool. Linux
+//! kills a child that writes to a hugetlb page which it shares with its parent if the pool is empty.
 
 use largesse_tests::{Exit, Pool, Ran, Run, Stage, User, has_program, users};
 

@@ -6,7 +6,8 @@ use largesse_tests::{Done, Guest, deep};
 const PRELOADED: &str = "LD_PRELOAD=/bin/liblargesse.so";
 const NOBODY: &str = "/bin/setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs";
 
-/// Runs commands in the guest and checks the exit status of each and a part of its output.
+/// Runs command lines in the guest. Each line has a name, the command, its expected exit status and a part of its
+/// expected output.
 #[track_caller]
 fn check(guest: &mut Guest, lines: &[(&str, String, i32, &str)]) {
     for (name, words, ..) in lines {
@@ -129,7 +130,7 @@ fn programs_run_on_an_older_kernel() {
     check(&mut guest, &lines);
 }
 
-/// Minutes, emulated.
+/// Takes minutes, because the machine is emulated, and runs only if [`deep`] says so.
 #[test]
 fn threads_and_static_arrays_are_far_on_an_older_kernel() {
     if !deep() {
@@ -146,7 +147,7 @@ fn threads_and_static_arrays_are_far_on_an_older_kernel() {
     check(&mut guest, &lines);
 }
 
-/// Minutes, emulated.
+/// Takes minutes, because the machine is emulated, and runs only if [`deep`] says so.
 #[test]
 fn mappings_are_far_on_an_older_kernel() {
     if !deep() {
@@ -160,7 +161,7 @@ fn mappings_are_far_on_an_older_kernel() {
     check(&mut guest, &[("far, ranges", both, 0, "reserved: 0 wrong")]);
 }
 
-/// Minutes, emulated.
+/// Takes minutes, because the machine is emulated, and runs only if [`deep`] says so.
 #[test]
 fn system_calls_work_on_far_memory_on_an_older_kernel() {
     if !deep() {

@@ -1,11 +1,11 @@
-//! `make install`: what it installs can be linked with, and `make uninstall` removes it all. The installer of the
-//! archive refuses machines and folders on which it cannot work.
+//! Tests `make install`: programs can be linked with the installed library, and `make uninstall` removes all files.
+//! The installer of the archive refuses machines and folders on which it cannot work.
 
 use largesse_tests::{Exit, Run, Stage, has_program, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A prefix in which `make install` installed the built files. It is removed when dropped.
+/// A folder into which `make install` installed the built files. It is removed when this is dropped.
 struct Installed(PathBuf);
 
 impl Installed {
@@ -54,7 +54,7 @@ fn everything_below(folder: &Path) -> String {
     run(Command::new("find").arg(folder))
 }
 
-/// Checks that a linked program has the library once, alone and under `largesse run`.
+/// Checks that a linked program has the library loaded once, both alone and under `largesse run`.
 #[track_caller]
 fn check_linked(installed: &Installed, program: &Path) {
     let served = "abi 2, hooked 1, blocks 1, copies 1\n";
@@ -93,12 +93,12 @@ fn foreign_files_are_not_replaced() {
     assert_eq!(std::fs::read_to_string(installed.path("bin/largesse")).unwrap(), "of a wheel");
 }
 
-/// Changes a file for another processor: RISC-V.
+/// Changes the executable `file` so that it seems to be for another processor, RISC-V.
 fn for_another_machine(file: &Path) {
     change(file, |bytes| bytes[18..20].copy_from_slice(&[0xf3, 0]));
 }
 
-/// Changes a file so that it needs version 9 of the C library.
+/// Changes the executable `file` so that it seems to need version 9 of the C library.
 fn for_a_newer_c_library(file: &Path) {
     const NAME: &[u8] = b"\0GLIBC_";
     change(file, |bytes| {
@@ -114,8 +114,8 @@ fn change(file: &Path, change: impl FnOnce(&mut [u8])) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Installs an archive whose command was changed, with this home, and returns the message of the installer. Checks that
-/// it refuses and installs nothing.
+/// Runs the installer of an archive whose command `break_command` has changed, with this home folder. Checks that it
+/// refuses and installs nothing, and returns its message.
 #[track_caller]
 fn refusal(name: &str, break_command: impl FnOnce(&Path), home: &str) -> String {
     let tree = std::env::temp_dir().join(format!("largesse-{name}-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! The kernels, called from a C program that links `liblargesse.so`. Results have the bits that docs/kernels.md
+//! Tests the kernels, called from a C program that links `liblargesse.so`. Results have the bits that docs/kernels.md
 //! defines, with any instruction set and number of threads, and in a forked child.
 
 use largesse_tests::{Exit, Run, Stage, users};

@@ -4,15 +4,16 @@ use largesse_tests::{Exit, Run, Stage, fault_engines, skipped, users};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Ways of `endings.c` that differ in how threads end.
+/// Arguments of `endings.c` that differ in how its threads end.
 const THREADS: [&str; 6] = ["pthread_exit", "worker", "handled", "bare", "bare-first", "bare-worker"];
-/// The other ways of `endings.c`.
+/// All other arguments of `endings.c`, each another way to end.
 const OTHERS: [&str; 7] = ["cancel", "join", "term", "exit-in-worker", "fork", "fork-in-worker", "return"];
 
 /// Time within which a process must end. On a busy machine the program itself takes a part of it.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Checks that the program ends in each way as it does alone: with the same status or signal, output and exit handlers.
+/// Checks that the program ends in each of the `ways` as it does alone: with the same status or signal, and the same
+/// output, which exit handlers print, too.
 #[track_caller]
 fn check(ways: &[&str], options: &[&str], program: &Run<'_>, alone: &Run<'_>) {
     for way in ways {
@@ -44,7 +45,8 @@ fn last_thread_ends_process() {
     }
 }
 
-/// Without `/proc` the C library counts the threads, but it does not notice threads that end by the bare system call.
+/// Without `/proc`, the library must rely on the C library's count of threads, which does not notice threads that end
+/// by the bare system call. So the ways with such threads are left out.
 #[test]
 fn last_thread_ends_process_without_proc() {
     let stage = Stage::new();

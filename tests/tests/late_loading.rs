@@ -1,4 +1,4 @@
-//! The library is loaded into a process that is already running.
+//! Tests the library when it is loaded into a process that is already running.
 
 use largesse_tests::{Exit, Run, Stage, has_program, skipped, users};
 
@@ -48,7 +48,8 @@ fn other_programs_are_refused_with_the_reason() {
     }
 }
 
-/// The address of `malloc` that the dynamic linker finds first is the program's own stub, as in Debian's Python.
+/// The dynamic linker first finds an address of `malloc` that is the program's own stub, as in Debian's Python. The
+/// allocator behind it is named all the same.
 #[test]
 fn other_allocator_behind_a_stub_is_named() {
     let stage = Stage::new();

@@ -1,4 +1,5 @@
-//! The layers: which crates a crate may use, which must not allocate, and which may read the environment.
+//! Checks the layers of the workspace: which crates a crate may use, which must not allocate, and which may read the
+//! environment.
 
 use largesse_tests::workspace;
 use serde_json::Value;
@@ -6,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every crate, with the crates that it uses. Adding an edge here is a design decision.
+/// Every crate, with the crates that it uses. Adding an entry here is a design decision.
 const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-pages", &[]),
     ("largesse-machine", &[]),
@@ -128,15 +129,15 @@ const WITHOUT_ALLOC: &[&str] = &["os/pages", "regions/arena", "heaps/report", "h
 /// Crates that decide from numbers alone: they forbid unsafe code, read no clock, and neither read nor write anything.
 const PURE: &[&str] = &["regions/policy"];
 
-/// Files of crates of the library that start threads: the one way to start a service thread, the thread that ends the
-/// process as one of the program would, and the agent, which is a process of its own.
+/// Files of the library's crates that may start threads: the one way to start a service thread, the thread that ends
+/// the process as one of the program would, and the agent, which is a process of its own.
 const STARTERS: &[&str] = &[
     "os/machine/src/service.rs",
     "fronts/preload/src/last_thread.rs",
     "regions/agent/src/client_session.rs",
 ];
 
-/// Folders of crates that users run. Only these crates read settings.
+/// Folders with the crates that users run. Only these crates read settings.
 const FRONTS: &[&str] = &["fronts", "tests", "benches", "fuzz"];
 
 #[test]
@@ -226,7 +227,8 @@ fn clock_or_io_in_a_pure_crate_is_reported() {
     assert_eq!(impure_lines(Path::new("lib.rs"), tested).len(), 0);
 }
 
-/// A thread of another kind would take signals of the program, and count as one of its threads.
+/// A thread that is started in another way would take signals of the program, and would be counted as one of the
+/// program's.
 #[test]
 fn library_starts_only_service_threads() {
     let metadata = metadata();
@@ -275,7 +277,7 @@ fn only_fronts_read_the_environment() {
     }
 }
 
-/// Returns a message for each difference between the crates' edges and the table.
+/// Returns a message for each difference between the crates' dependencies and the table [`LAYERS`].
 fn broken(metadata: &Value) -> Vec<String> {
     let table: BTreeMap<&str, BTreeSet<&str>> =
         LAYERS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
@@ -305,8 +307,8 @@ fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Returns the lines by which a file gets an allocator, without tests and without the module that replaces the kernel
-/// under Miri.
+/// Returns the lines of a file that make an allocator available. Tests, and the module that replaces the kernel under
+/// Miri, are left out.
 fn allocating_lines(file: &Path, text: &str) -> Vec<String> {
     let lines = product(file, text).filter(|line| {
         let line = line.trim();
@@ -315,14 +317,14 @@ fn allocating_lines(file: &Path, text: &str) -> Vec<String> {
     lines.map(|line| format!("{}: {line}", file.display())).collect()
 }
 
-/// Returns the lines of a file, without tests, that read a clock or anything else outside the process.
+/// Returns the lines of a file that read a clock or anything else outside the process. Tests are left out.
 fn impure_lines(file: &Path, text: &str) -> Vec<String> {
     const WORDS: &[&str] = &["::now()", "std::fs", "std::io", "std::net", "std::process", "thread::", "libc"];
     let lines = product(file, text).filter(|line| WORDS.iter().any(|word| line.contains(word)));
     lines.map(|line| format!("{}: {line}", file.display())).collect()
 }
 
-/// Returns the lines of a file before its tests, or none if only tests or Miri compile the file.
+/// Returns the lines of a file before its tests, or none if the file is compiled for tests or for Miri only.
 fn product<'a>(file: &Path, text: &'a str) -> impl Iterator<Item = &'a str> {
     let name = file.file_name().unwrap_or_default();
     let whole = name != "tests.rs" && name != "miri.rs";

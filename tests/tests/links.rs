@@ -1,4 +1,4 @@
-//! Every link of the documentation into the checkout leads to an existing file and heading.
+//! Checks that every link of the documentation into the checkout leads to an existing file and heading.
 
 use largesse_tests::workspace;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn anchors(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the lines outside of blocks of code.
+/// Returns the lines of a page outside of blocks of code.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     text.lines().filter(move |line| {

@@ -1,4 +1,4 @@
-//! Lisp programs whose live data do not fit into the local memory that their heap is given.
+//! Tests Lisp programs whose live data do not fit into the local memory that their heap is given.
 
 use largesse_tests::{Exit, Ran, Run, Stage, User, agents, anonymous_kib, signal, users, wait_for};
 use std::path::Path;
@@ -12,7 +12,7 @@ fn lisp<'a>(stage: &'a Stage, user: User, options: &[&str], program: &Path) -> R
     Run::new(stage, &words).as_user(user)
 }
 
-/// Returns the number that follows `words` in the output of `--stats`, in KiB if it is a size.
+/// Returns the number that follows `words` in the output of `--stats`. A size is converted to KiB.
 #[track_caller]
 fn told(ran: &Ran, words: &str) -> f64 {
     let rest = ran.stderr.split_once(words).unwrap_or_else(|| panic!("no {words}: {ran:#?}")).1;

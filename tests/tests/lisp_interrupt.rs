@@ -1,4 +1,4 @@
-//! Ctrl-C in a Lisp program: every thread stops, and its cleanup forms run.
+//! Tests Ctrl-C in a Lisp program: every thread stops, and its cleanup forms run.
 
 use largesse_tests::{Run, Stage};
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -1,4 +1,4 @@
-//! The rules of the malloc family hold for large blocks as for small ones, also when memory is exhausted.
+//! Checks that large blocks obey the rules of the malloc family as small ones do, also when memory is exhausted.
 
 use largesse_tests::{Run, Stage, has_program, users};
 

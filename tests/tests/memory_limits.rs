@@ -1,4 +1,4 @@
-//! Programs in a control group: what fits without Largesse fits with it.
+//! Tests programs in a control group with a limit: a program that fits without Largesse fits with it, too.
 
 use largesse_tests::{Stage, confined, could_not_confine};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ struct Group {
 }
 
 impl Group {
-    /// Returns `None`, and reports why the test is skipped, where no control group can be made.
+    /// Makes a control group. Where that is not possible, reports why the test is skipped and returns `None`.
     fn new() -> Option<Group> {
         let stage = Stage::new();
         let program = stage.compiled("limits.c", &[])?.display().to_string();

@@ -1,11 +1,12 @@
-//! Standard error, the report and `largesse status` agree on requests that were not granted.
+//! Checks that standard error, the report and `largesse status` agree on the requests that were not granted.
 
 use largesse_tests::{Pool, Stage, is_root, skipped};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-/// All outputs about a program with three blocks of 5 MiB.
+/// Everything that is said about a program with three blocks of 5 MiB: by `largesse status`, in the report, and on
+/// standard error.
 #[derive(Debug)]
 struct Shown {
     status: Value,

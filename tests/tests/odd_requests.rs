@@ -1,4 +1,5 @@
-//! Odd alignments, sizes of zero and overflowing products get the answers of this machine's C library.
+//! Checks that odd alignments, sizes of zero and overflowing products get the same answers as from this machine's C
+//! library.
 
 use largesse_tests::{Run, Stage, same_output};
 

@@ -1,5 +1,5 @@
-//! A program with another allocator gets every block from it and the same results as without the library. One line of
-//! output reports that the library serves no block.
+//! Tests programs with another allocator: they get every block from it, and have the same results as without the
+//! library. One line of output reports that the library serves no block.
 
 use largesse_tests::{Exit, Ran, Run, Stage, User, skipped, users};
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ fn installed() -> impl Iterator<Item = (&'static str, PathBuf)> {
     })
 }
 
-/// Runs a program with another allocator in `LD_PRELOAD`, after the library and before it. The test sets the variable
+/// Runs a program with the library and another allocator in `LD_PRELOAD`, in both orders. The test sets the variable
 /// itself, because the launcher always puts the library first.
 #[track_caller]
 fn preloaded(source: &str, options: &[&str]) {
@@ -93,8 +93,8 @@ fn malloc_family_works_with_preloaded_allocators() {
     preloaded("plain_calls.c", &[]);
 }
 
-/// The launched process prints a line if another allocator serves its blocks. Here only its child has another
-/// allocator, for which no line must be printed.
+/// A launched process prints a line if another allocator serves its own blocks. In this test only its child has
+/// another allocator, so that no line must be printed.
 #[test]
 fn children_do_not_repeat_the_line() {
     let stage = Stage::new();
@@ -105,7 +105,7 @@ fn children_do_not_repeat_the_line() {
     assert_eq!((ran.hints.as_str(), ran.stderr.as_str()), ("", ""), "{ran:#?}");
 }
 
-/// The program exports its own `malloc`, so that the C library uses it too.
+/// The program exports its own `malloc`, so that the C library uses that one, too.
 #[test]
 fn program_with_its_own_malloc_keeps_its_blocks() {
     let stage = Stage::new();

@@ -1,5 +1,5 @@
-//! `largesse pin` accepts the options of `taskset`, `numactl` and `likwid-pin`. Machines of other shapes are covered by
-//! the unit tests of `largesse_machine::selection`, and several NUMA nodes by `guest.rs`.
+//! Tests `largesse pin`, which accepts the options of `taskset`, `numactl` and `likwid-pin`. Machines of other shapes
+//! are covered by the unit tests of `largesse_machine::selection`, and several NUMA nodes by `guest.rs`.
 
 use largesse_tests::{Exit, Run, Stage, has_program, skipped, users};
 use std::path::Path;

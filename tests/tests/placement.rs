@@ -1,5 +1,5 @@
-//! Processors, nodes and time through the C interface and `largesse pin`, on this machine. `guest.rs` has several
-//! nodes.
+//! Tests processors, NUMA nodes and time through the C interface and `largesse pin`, on this machine. `guest.rs`
+//! covers several nodes.
 
 use largesse_tests::{Exit, Run, Stage, User, has_program, skipped, users};
 use std::path::Path;
@@ -116,7 +116,7 @@ fn processor_outside_the_cpuset_is_refused() {
     assert_eq!((ran.exit, ran.hints.as_str()), (Exit::Code(2), said));
 }
 
-/// A control group with processors of its own, which is removed when dropped.
+/// A control group with processors of its own. It is removed when this is dropped.
 struct Cpuset(std::path::PathBuf);
 
 impl Cpuset {

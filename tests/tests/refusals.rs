@@ -1,4 +1,4 @@
-//! Wrong settings and missing resources cause a clear message, and the program loses nothing.
+//! Checks that wrong settings and missing resources cause a clear message, and that the program loses nothing.
 
 use largesse_tests::{Exit, Ran, Run, Stage, large_pages_are_available, skipped, users};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ fn library_preloaded_twice_serves_blocks_once() {
     }
 }
 
-/// The first copy leaves all blocks to the second one, and says so.
+/// If two copies of the library are loaded, the first one leaves all blocks to the second, and says so.
 #[test]
 fn second_copy_of_the_library_serves_the_blocks() {
     let Some((stage, program)) = stage() else { return };

@@ -1,4 +1,4 @@
-//! `--report`: one report for all processes, however they end.
+//! Tests `--report`: there is one report for all processes, however they end.
 
 use largesse_tests::{Exit, Run, Stage, large_pages_are_available, users};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn stage() -> Option<(Stage, String)> {
     Some((stage, program))
 }
 
-/// Returns the process of the report whose command has `word`.
+/// Returns the process in the report whose command line has `word`.
 fn process<'a>(report: &'a Value, word: &str) -> &'a Value {
     let all = report["processes"].as_array().unwrap();
     let has = |one: &&Value| one["command"].as_array().is_some_and(|words| words.iter().any(|it| it == word));
@@ -78,7 +78,7 @@ fn forked_child_has_a_record_of_its_own() {
     assert_eq!(ran.report["counters"]["allocations"], 1, "{:#}", ran.report);
 }
 
-/// Runs the program `words` with far memory and this report, in the scratch folder.
+/// Runs the program `words` with far memory in the scratch folder, and writes its report to `report`.
 fn reported(stage: &Stage, report: &str, words: &[&str]) -> Output {
     let mut command = Command::new(stage.command());
     command.args(["run", "--local", "4M", "--far", &stage.store(), "--report", report, "--"]).args(words);

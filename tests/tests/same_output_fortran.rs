@@ -11,8 +11,8 @@ fn allocated_grown_and_freed_arrays_agree() {
     }
 }
 
-/// The Fortran module works in a program that is not linked with the library. With far memory its marks take effect;
-/// without it they return a status that says so, and nothing else changes.
+/// The Fortran module works in a program that is not linked with the library. With far memory, its marks of a compute
+/// core take effect. Without it, they return a status that says so, and nothing else changes.
 #[test]
 fn module_marks_a_compute_core() {
     let stage = Stage::new();

@@ -23,8 +23,9 @@ fn numpy_arrays_algebra_transforms_and_threads_agree() {
     }
 }
 
-/// Python takes small blocks from arenas that it maps itself: 1 MiB each, 256 KiB before 3.10. This test sets
-/// `PYTHONMALLOC=malloc` and the smallest limit, 64 KiB, so that the library gets all requests of Python.
+/// By default, Python cuts small blocks from arenas that it maps itself (1 MiB each, 256 KiB before 3.10). This test
+/// sets `PYTHONMALLOC=malloc`, and the library's smallest limit, 64 KiB, so that Python sends all requests to the
+/// library.
 #[test]
 fn programs_agree_when_every_request_uses_malloc() {
     if has_program(PYTHON, &["-c", "import numpy"]) {

@@ -1,4 +1,4 @@
-//! The launcher and the library give options and variables the same meaning.
+//! Checks that the launcher and the library give options and variables the same meaning.
 
 use largesse_tests::{Exit, Ran, Run, Stage};
 
@@ -14,7 +14,7 @@ const SIZES: [(&str, u64); 8] = [
     ("1.5M", 3 << 19),
 ];
 
-/// Returns the limit of local memory, in bytes, from the report.
+/// Returns the limit of local memory in bytes, which the report has.
 #[track_caller]
 fn local_bytes(ran: Ran) -> u64 {
     ran.succeeded().report["far"]["local_bytes"].as_u64().unwrap_or(0)
@@ -51,7 +51,7 @@ fn small_sizes_are_refused_everywhere() {
     }
 }
 
-/// Returns the number of messages of the launcher and the library that contain `word`.
+/// Returns the number of lines with `word` among the messages of the launcher and the library.
 fn lines(ran: &Ran, word: &str) -> usize {
     ran.hints.lines().filter(|line| line.contains(word)).count()
 }

@@ -1,8 +1,8 @@
-//! A refused request is explained: one line on standard error names the limit, and the report counts it.
+//! Checks that a refused request is explained: one line on standard error names the limit, and the report counts it.
 
 use largesse_tests::{Run, Stage, is_root, skipped, users};
 
-/// Runs a program that asks for memory until there is none, under a limit of `prlimit`.
+/// Runs a program that asks for memory until there is none, under this limit in the words of `prlimit`.
 #[track_caller]
 fn check(limit: &str, options: &[&str], words: &str) {
     let stage = Stage::new();
@@ -40,7 +40,8 @@ fn limit_on_files_is_named() {
     check("--fsize=41943040", &["--local", "8M", "--far", "STORE"], "ulimit -f limits files to 40960 KiB");
 }
 
-/// The library's tables count towards the limit on data too, so that they must be small.
+/// The library's tables count towards the limit on data, too. If they were not small, the program would get fewer
+/// blocks.
 #[test]
 fn program_gets_as_many_blocks_as_without_the_library() {
     let stage = Stage::new();

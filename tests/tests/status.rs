@@ -1,4 +1,4 @@
-//! `largesse status` describes running programs from another process.
+//! Tests `largesse status`, which describes running programs from another process.
 
 use largesse_tests::{
     Run, Stage, User, has_program, is_root, large_pages_are_available, skipped, users, wait_until,
@@ -24,7 +24,7 @@ fn ended(mut child: Child) {
     assert!(child.wait().unwrap().success());
 }
 
-/// Returns the output of `largesse status --json` about a child, run by the same user.
+/// Returns what `largesse status --json` prints about a child, when it is run by this user.
 #[track_caller]
 fn shown(stage: &Stage, child: &Child, user: User) -> Value {
     let words = [stage.command(), "status".into(), child.id().to_string().into(), "--json".into()];
@@ -62,7 +62,7 @@ fn touched_block_is_on_large_pages_for_every_user() {
     }
 }
 
-/// Free memory is returned to the kernel although the program makes no more requests.
+/// Free memory is returned to the kernel even if the program makes no more requests.
 #[test]
 fn idle_program_returns_free_memory() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,5 +1,5 @@
-//! The kernels use one thread for each processor that the process may use, even if the calling thread is bound to
-//! fewer.
+//! Checks that the kernels use one thread for each processor that the process may use, even if the calling thread is
+//! bound to fewer.
 
 use largesse_tests::{Run, Stage, skipped};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn program(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("team.c", &["-fopenmp", "-Wl,--no-as-needed", &search, &run_path, "-l:liblargesse.so"])
 }
 
-/// Returns the number of processors that this test may use, and the first of them; `None` if there is only one.
+/// Returns the number of processors that this test may use and the first of them, or `None` if there is only one.
 fn processors() -> Option<(usize, String)> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
@@ -24,8 +24,8 @@ fn processors() -> Option<(usize, String)> {
     Some((number, list.split([',', '-']).next().unwrap().to_owned()))
 }
 
-/// Returns a run of the program without the helper thread, which would be counted as a worker, and without a variable
-/// that sets the number of threads.
+/// Returns a run of the program without a variable that sets the number of threads, and without the library's helper
+/// thread, which would be counted as a worker.
 fn run<'a>(stage: &'a Stage, program: &PathBuf) -> Run<'a> {
     let run = Run::new(stage, &[program]).variable("LARGESSE_AHEAD", "off");
     run.started_by(&["env", "--unset=OMP_NUM_THREADS"])

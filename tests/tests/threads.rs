@@ -1,4 +1,4 @@
-//! Threads that share blocks, forks while threads run, and libraries that are loaded and unloaded.
+//! Tests threads that share blocks, forks while threads run, and libraries that are loaded and unloaded.
 
 use largesse_tests::{Exit, Run, Stage, users};
 
@@ -30,8 +30,8 @@ fn both_sides_work_after_a_fork_among_threads() {
     check("fork", &[]);
 }
 
-/// The thread that creates the heap reads the dynamic linker's list under a lock. A fork at that time would leave the
-/// lock taken in the child.
+/// The thread that creates the heap reads the dynamic linker's list of objects under a lock. A fork at that time would
+/// leave the child with a lock that is never released.
 #[test]
 fn both_sides_work_after_a_fork_during_the_first_request() {
     check("first", &[]);

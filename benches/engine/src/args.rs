@@ -6,16 +6,17 @@ use largesse_settings::StoreName;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Comparisons, and the argument that only touches memory.
+/// Values of the argument `NAME`: the comparisons, and `touch`, which only touches memory.
 const R: &str = "r";
 pub(crate) const FAR: &str = "far";
 pub(crate) const GC: &str = "gc";
 pub(crate) const KERNELS: &str = "kernels";
 pub(crate) const TOUCH: &str = "touch";
-/// Page sizes that the tuner chooses, the second one for a program that marks its compute core.
+/// Values of `--page-sizes` with which the tuner chooses the size: `marked` is for a program that marks its compute
+/// core.
 pub(crate) const AUTO: &str = "auto";
 pub(crate) const MARKED: &str = "marked";
-/// Greatest number of threads, which is EusLisp's.
+/// Greatest number of threads after `--threads`, which is that of EusLisp.
 const MOST_THREADS: u32 = 64;
 
 /// A kind of Linux swap with which far memory is compared.
@@ -105,7 +106,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns the number of rounds.
+    /// Returns how often each program runs under each setting.
     pub(crate) fn rounds(&self) -> u32 {
         self.runs.unwrap_or(match &*self.name {
             FAR => 3,
@@ -114,19 +115,19 @@ impl Args {
         })
     }
 
-    /// Returns the limit of a run, in seconds.
+    /// Returns the time after which a run is stopped, in seconds.
     pub(crate) fn limit(&self) -> u32 {
         self.cap.unwrap_or(60)
     }
 
-    /// Reads the command line. The error is the message for an option that belongs to another comparison.
+    /// Reads the command line. The error is the message for an option that the chosen comparison does not have.
     pub(crate) fn read() -> Result<Args, String> {
         let given = Args::command().get_matches();
         let args = Args::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
         args.misplaced(&given).map_or(Ok(args), Err)
     }
 
-    /// Returns the message for an option whose heading does not name the comparison.
+    /// Returns the message for the first option given whose heading does not name the chosen comparison.
     fn misplaced(&self, given: &ArgMatches) -> Option<String> {
         let name = [R, FAR, GC, KERNELS].into_iter().find(|known| self.name == *known)?;
         match (name, self.peers.as_deref()) {

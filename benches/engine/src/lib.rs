@@ -1,4 +1,5 @@
-//! Runs the comparisons of `largesse bench`, which executes this program: `engine` has what they share.
+//! Runs the comparisons of `largesse bench`, a command that executes this program. The module `engine` has what they
+//! share.
 //!
 //! # Invariants
 //! 1. No time is printed of an answer that was not found right.
@@ -25,7 +26,7 @@ pub fn command() -> clap::Command {
     Args::command()
 }
 
-/// Runs the command.
+/// Runs the program `largesse-bench`.
 #[must_use]
 pub fn main() -> ExitCode {
     say::end(match Args::read().and_then(|args| compare(&args)) {
@@ -59,7 +60,7 @@ fn compare(args: &Args) -> Result<bool> {
     compare(args, &root, &benches, &settings)
 }
 
-/// Prints a bench and its tests, by the names that `--only` takes.
+/// Prints a bench and its tests, with the names that `--only` takes.
 fn list(bench: &Bench) {
     let when = if bench.only_by_name { "; runs only when named" } else { "" };
     say!("{}: {} (group {}{when})", bench.name, bench.title, bench.group);

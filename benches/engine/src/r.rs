@@ -1,7 +1,7 @@
 //! Compares R, or another interpreter, under Largesse and other allocators: `largesse bench r`.
 //!
 //! Rows are the tests of a program, their total and the peak of resident memory. Columns are settings: the baseline
-//! twice, whose distance is the noise, then the others. No time is printed of an answer that was not found right.
+//! twice, which shows the noise, and then the others. No time is printed of an answer that was not found right.
 
 use crate::args::Args;
 use crate::engine::*;
@@ -13,13 +13,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// A bench and the settings of its columns: the baseline, the baseline again, and the others.
+/// A bench, and the settings of its columns in order: the baseline, the baseline again, and the others.
 struct LineUp<'a> {
     args: &'a Args,
     bench: &'a Bench,
     settings: &'a Settings,
     line_up: Vec<&'a Setting>,
-    /// Settings that are not possible here.
+    /// Settings that are not possible on this machine.
     absent: Vec<&'a Setting>,
 }
 
@@ -77,7 +77,7 @@ impl LineUp<'_> {
         format!("{}{}", self.line_up[place].name, if place == 1 { " again" } else { "" })
     }
 
-    /// Judges every answer. Returns the values of each column, line by line, and what failed.
+    /// Judges every answer. Returns the values of each column, line by line, and the messages on failures.
     fn judged(&self, samples: &[Samples<Run>]) -> (Vec<Vec<Values>>, Vec<String>) {
         let (bench, mut failures, mut columns) = (self.bench, Vec::new(), Vec::new());
         for (place, sample) in samples.iter().enumerate() {
@@ -105,7 +105,7 @@ impl LineUp<'_> {
         (columns, failures)
     }
 
-    /// Compares the times of right answers.
+    /// Compares the times of right answers, and returns the outcome of the bench.
     fn outcome(&self, samples: &[Samples<Run>]) -> Outcome {
         let (bench, (columns, failures)) = (self.bench, self.judged(samples));
         let subject = self.line_up.iter().position(|it| it.role == Role::Subject).unwrap_or(0);
@@ -168,7 +168,7 @@ impl LineUp<'_> {
     }
 }
 
-/// Returns the verdict on the cell `subject` in words; `of` is the quantity.
+/// Returns in words how the cell `subject` compares with the baseline. `of` names the quantity.
 fn reading(cells: &[Cell], subject: usize, noise: Option<f64>, of: &str) -> String {
     let runs = cells.iter().filter_map(|cell| Some(cell.summary()?.runs)).min().unwrap_or(0);
     match (&cells[subject], noise) {
@@ -186,7 +186,7 @@ fn reading(cells: &[Cell], subject: usize, noise: Option<f64>, of: &str) -> Stri
     }
 }
 
-/// Returns the text of the cell in a column: the baseline's value, its noise, or a ratio.
+/// Returns the text of the cell in column `place`: the baseline's value, the noise, or a ratio.
 fn text(place: usize, cell: &Cell, unit: &str, noise: Option<f64>) -> String {
     match (place, cell) {
         (1, _) => noise.map_or("-".into(), |noise| format!("±{:.1}%", noise * 100.0)),

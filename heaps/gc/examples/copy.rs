@@ -10,11 +10,11 @@ use largesse_gc::{GcSettings, Heap, Language, Layout, Mutator, Sync, Tracer, Wor
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::time::{Duration, Instant};
 
-/// Number of runs of which the median and the extremes are printed: those in which each thread had a CPU, if there
-/// are any.
+/// Number of runs for each number of threads. The program prints the median and the extremes of those runs in which
+/// every thread had a CPU of its own, or of all runs if there were none such.
 const RUNS: u32 = 25;
 
-/// Implements a language of numbers and pairs.
+/// A language whose only data are numbers and pairs.
 struct Pairs;
 
 // SAFETY: a number has its lowest bit set, nil is zero, every other word is a pair; pairs are `Layout::Slots`.
@@ -41,7 +41,7 @@ fn word(pair: NonNull<Word>) -> Word {
     Word(pair.as_ptr().expose_provenance() as u64)
 }
 
-/// Creates a list of `len` numbers, as the top root.
+/// Creates a list of `len` numbers, and leaves it as the top root.
 fn list(thread: &mut Mutator<Pairs>, len: u64) -> Word {
     thread.push(Word(0)).expect("roots");
     for number in 0..len {
@@ -54,7 +54,7 @@ fn list(thread: &mut Mutator<Pairs>, len: u64) -> Word {
     thread.roots().last().copied().unwrap_or_default()
 }
 
-/// Copies a list, as `copy-seq` does. The copy's first pair is the top root.
+/// Copies a list, as Lisp's `copy-seq` does, and leaves the copy's first pair as the top root.
 #[inline(never)]
 fn copy(thread: &mut Mutator<Pairs>, source: Word) {
     let mut from = source;
@@ -77,15 +77,15 @@ fn copy(thread: &mut Mutator<Pairs>, source: Word) {
     }
 }
 
-/// Returns the time for which the calling thread was ready and did not run.
+/// Returns how long the calling thread has waited for a CPU since it started.
 fn queued() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().nth(1).and_then(|field| field.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Copies a list of 1000 numbers in `threads` threads for `time`: returns pairs per second of all together, and
-/// whether each had a CPU.
+/// Copies a list of 1000 numbers in `threads` threads for `time`. Returns the number of pairs that all threads
+/// together copied per second, and whether every thread had a CPU of its own.
 fn run(heap: &Heap<Pairs>, threads: usize, time: Duration) -> (f64, bool) {
     let mut main = heap.register_thread().enter();
     let mark = main.mark();

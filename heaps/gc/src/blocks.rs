@@ -6,8 +6,9 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use largesse_pages::{MapError, SPAN};
 
-/// This word overwrites dead cells under [`GcSettings::poison`](crate::GcSettings::poison): no address of any object.
-/// A language that checks for it where it reads words finds lost roots immediately, not at the next collection.
+/// The word with which dead cells are overwritten under [`GcSettings::poison`](crate::GcSettings::poison). It is the
+/// address of no object: a language that checks each word it reads for this value finds a lost root immediately, not
+/// at the next collection.
 pub const POISON: u64 = 0xdead_beef_dead_bee0;
 
 /// Size of a block in bytes: the unit in which the keep hands out memory.
@@ -16,13 +17,13 @@ pub const BLOCK: usize = 32 << 10;
 pub(crate) const WORDS: usize = BLOCK / 8;
 /// Number of blocks in a span.
 pub(crate) const PER_SPAN: usize = SPAN / BLOCK;
-/// Bytes of the heap for each mark bit: every object starts at a multiple of this.
+/// Number of bytes of the heap for each mark bit: every object starts at a multiple of this.
 pub(crate) const GRAIN: usize = 16;
 /// Number of mark bits of a block.
 pub(crate) const MARKS: usize = BLOCK / GRAIN;
 /// Number of mark bits of a cache line.
 const LINE: usize = 64 / GRAIN;
-/// Bytes of the heap whose mark bits share one 64-bit word.
+/// Number of bytes of the heap whose mark bits share one 64-bit word.
 pub(crate) const GROUP: usize = 64 * GRAIN;
 /// Number of 64-bit words that hold the mark bits of a block.
 const MARK_WORDS: usize = MARKS / 64;
@@ -88,7 +89,7 @@ impl BlockState {
         }
     }
 
-    /// Returns the mark from which free cells are searched.
+    /// Returns the index of the mark bit from which free cells are searched.
     pub(crate) const fn next(self) -> usize {
         (self.0 >> 4 & 0xfff) as usize
     }
@@ -110,16 +111,17 @@ impl BlockState {
 // SAFETY: zero is a valid number, and atomics may be written through shared references.
 unsafe impl Zeroed for AtomicU64 {}
 
-/// Holds the state and mark bits of all blocks. An entry belongs to the owner of its block: the keep's lock, the
-/// thread that the block is delegated to, or the collection while the world is stopped. Ownership is passed on with
-/// stronger ordering than `Relaxed`.
+/// Holds the state and mark bits of all blocks. Only the owner of a block accesses its entry: the holder of the keep's
+/// lock, the thread that the block is delegated to, or the collection while the world is stopped. A change of owner
+/// synchronises memory, so that `Relaxed` suffices here.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     start: usize,
     bytes: usize,
     table: Side<AtomicU64>,
     marks: Side<AtomicU64>,
-    /// Whether only whole free cache lines are handed out: see [`leave_holes`](Blocks::leave_holes).
+    /// Whether cells smaller than a cache line are handed out in whole free lines only: see
+    /// [`leave_holes`](Blocks::leave_holes).
     leaves_holes: AtomicBool,
 }
 
@@ -171,7 +173,7 @@ impl Blocks {
         self.table[block as usize].store(what.0, Relaxed);
     }
 
-    /// Marks the object at an offset; returns `false` when it was marked before. `SHARED` says that other threads
+    /// Marks the object at an offset. Returns `false` when it was marked before. `SHARED` says that other threads
     /// mark, too.
     #[inline]
     pub(crate) fn mark<const SHARED: bool>(&self, offset: Offset) -> bool {
@@ -237,8 +239,8 @@ impl Blocks {
         (at < end).then(|| (at, next_mark(marks, at).min(end)))
     }
 
-    /// Returns the next run of cells that may be handed out: a [`free_run`](Blocks::free_run), cut to whole cache
-    /// lines where holes are left.
+    /// Returns the next run of cells that may be handed out. It is a [`free_run`](Blocks::free_run), cut to whole
+    /// cache lines if [`leave_holes`](Blocks::leave_holes) says so.
     pub(crate) fn run_to_hand_out(
         &self,
         block: BlockNumber,
@@ -273,7 +275,7 @@ impl Blocks {
         BLOCK - self.marks_of(block).iter().map(used_lines).sum::<usize>() * LINE * GRAIN
     }
 
-    /// Returns the number of free cells of a block that are not handed out yet.
+    /// Returns the number of free cells of a block that its owner has not handed out yet.
     pub(crate) fn free_cells(&self, block: BlockNumber, class: AllocationClass) -> usize {
         let step = class.bytes() / GRAIN;
         let mut from = self.get(block).next();
@@ -314,11 +316,11 @@ impl Blocks {
     }
 }
 
-/// Caches a word of marks, which is written back after several bits are set: marking the adjacent pairs of a list
-/// would otherwise wait, at each pair, for the store of the one before.
+/// Caches one 64-bit word of mark bits, and writes it back after several bits are set. Without it, marking the
+/// adjacent pairs of a list would wait, at each pair, for the store of the pair before.
 pub(crate) struct MarkWord<'a> {
     word: &'a AtomicU64,
-    /// Index of the word, counted from the start of the heap.
+    /// Index of the word in the table of mark bits.
     number: usize,
     before: u64,
     bits: u64,
@@ -346,8 +348,8 @@ impl MarkWord<'_> {
         self.bits & 1 << (offset.0 / GRAIN % 64) != 0
     }
 
-    /// Writes the marks back. `shared` says that other threads mark, too. Returns `false` when one of them marked the
-    /// object at `offset` before this write.
+    /// Writes the marks back. `shared` says that other threads mark, too. Returns `false` when another thread marked
+    /// the object at `offset` before this write.
     #[inline]
     pub(crate) fn write(self, offset: Offset, shared: bool) -> bool {
         let new = self.bits & !self.before;

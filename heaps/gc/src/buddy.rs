@@ -17,7 +17,7 @@ use crate::side::{Side, Zeroed};
 use core::cell::Cell;
 use largesse_pages::MapError;
 
-/// Number of orders; a piece of the highest has more than 2^31 blocks.
+/// Number of orders of pieces. A piece of the highest order has more than 2^31 blocks.
 const ORDERS: usize = 47;
 
 /// Number of blocks in a piece of each order.
@@ -34,7 +34,8 @@ const SIZE: [u32; ORDERS] = {
 /// This block number stands for no piece.
 const NONE: BlockNumber = BlockNumber::MAX;
 
-/// Holds the state of the piece that starts at a block. Its links are valid while it is free.
+/// Describes the piece that starts at a block. While it is free, `before` and `after` link it to the other free pieces
+/// of its order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
     order: u8,

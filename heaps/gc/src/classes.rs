@@ -2,8 +2,8 @@
 
 use crate::Layout;
 
-/// Words of a cell in each size class. Up to 16 words there is a class for every even number, then four per doubling;
-/// the last ones divide a block of 4096 words into 9, 8, 7, … 2 cells.
+/// Number of words of a cell in each size class. Up to 16 words there is a class for every even number, then four for
+/// each doubling; the last classes divide a block of 4096 words into 9, 8, 7, … 2 cells.
 pub(crate) const CELLS: [u16; 34] = [
     2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
     384, 454, 512, 584, 682, 818, 1024, 1364, 2048,
@@ -15,7 +15,7 @@ pub const LARGEST_CELL: usize = CELLS[CELLS.len() - 1] as usize;
 /// Number of allocation classes.
 pub(crate) const CLASSES: usize = CELLS.len() * Layout::ALL.len();
 
-/// The size class of each object size, indexed by pairs of words.
+/// Index of the size class for an object, by half of its number of words, rounded up.
 static CLASS_OF: [u8; LARGEST_CELL / 2 + 1] = {
     let mut table = [0; LARGEST_CELL / 2 + 1];
     let (mut pairs, mut class) = (0, 0);
@@ -44,14 +44,14 @@ impl AllocationClass {
         Some(AllocationClass(CLASS_OF[words.div_ceil(2)] * Layout::ALL.len() as u8 + layout as u8))
     }
 
-    /// Returns the number of words of its cells.
+    /// Returns the number of words of a cell of this class.
     #[inline]
     #[must_use]
     pub(crate) const fn words(self) -> usize {
         CELLS[self.0 as usize / Layout::ALL.len()] as usize
     }
 
-    /// Returns the layout of its cells.
+    /// Returns the layout of this class.
     #[inline]
     #[must_use]
     pub(crate) const fn layout(self) -> Layout {
@@ -63,13 +63,13 @@ impl AllocationClass {
         (0..CLASSES as u8).map(AllocationClass)
     }
 
-    /// Returns its index, below [`CLASSES`].
+    /// Returns the index of this class, below [`CLASSES`].
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Returns the number of bytes of its cells.
+    /// Returns the number of bytes of a cell of this class.
     #[inline]
     pub(crate) const fn bytes(self) -> usize {
         self.words() * 8

@@ -1,4 +1,4 @@
-//! A collection: stops the world, marks, sweeps and resumes.
+//! Runs a collection: stops the world, marks, sweeps and resumes.
 
 use crate::blocks::{BLOCK, object_at};
 use crate::heap::{Finalizers, HeapShared};

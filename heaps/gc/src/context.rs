@@ -5,7 +5,7 @@ use crate::sync::AtomicU32;
 use crate::{AllocationClass, Layout, Word};
 use core::mem::offset_of;
 
-/// Holds the unallocated part of a run of cells of one class. Memory from `cursor` to `limit` is zero.
+/// The unallocated part of a run of cells of one class. Memory from `cursor` to `limit` is zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Bump {
@@ -14,9 +14,9 @@ pub struct Bump {
 }
 
 impl Bump {
-    /// Offset in bytes of the address of the next cell.
+    /// Offset in the structure, in bytes, of the word that holds the address of the next cell.
     pub const CURSOR: usize = offset_of!(Bump, cursor);
-    /// Offset in bytes of the address of the end of the run.
+    /// Offset in the structure, in bytes, of the word that holds the address after the last cell.
     pub const LIMIT: usize = offset_of!(Bump, limit);
 
     /// Takes the next cell of `bytes` bytes, unless the run is used up.
@@ -32,7 +32,7 @@ impl Bump {
     }
 }
 
-/// Holds the poll word, by which a thread is asked to stop, and its state.
+/// The poll word, by which a thread is asked to stop, and the thread's state (running, native or parked).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Signal {
@@ -40,7 +40,7 @@ pub(crate) struct Signal {
     pub(crate) state: AtomicU32,
 }
 
-/// Machine code may use this part of a thread's state. Its address never changes: see
+/// The part of a thread's state that machine code may use. Its address never changes: see
 /// [`Mutator::context`](crate::Mutator::context).
 ///
 /// * A *poll* loads the 32-bit word at [`POLL`](Context::POLL) and calls [`Mutator::poll`](crate::Mutator::poll) when it
@@ -63,16 +63,16 @@ pub struct Context {
 }
 
 impl Context {
-    /// Offset of the 32-bit word that is not zero when the thread should call
+    /// Offset in bytes of the 32-bit word that is not zero when the thread should call
     /// [`Mutator::poll`](crate::Mutator::poll).
     pub const POLL: usize = offset_of!(Context, signal);
-    /// Offset of the address above the top root.
+    /// Offset in bytes of the word that holds the address above the top root.
     pub const ROOTS_TOP: usize = offset_of!(Context, roots_top);
-    /// Offset of the address of the end of the root stack.
+    /// Offset in bytes of the word that holds the address of the end of the root stack.
     pub const ROOTS_LIMIT: usize = offset_of!(Context, roots_limit);
 
-    /// Returns the offset of the [`Bump`] for objects of `words` words and the bytes of its cells, or `None` when
-    /// they are large objects.
+    /// Returns the offset in bytes of the [`Bump`] for objects of `words` words, and the size in bytes of its cells.
+    /// Returns `None` when objects of that size are large objects.
     #[must_use]
     pub const fn bump(layout: Layout, words: usize) -> Option<(usize, usize)> {
         match AllocationClass::of(layout, words) {

@@ -5,32 +5,31 @@ use crate::blocks::{BlockNumber, Blocks, GRAIN};
 use crate::classes::CLASSES;
 use crate::context::Bump;
 
-/// Size in bytes of the pieces in which a run is zeroed, so that cells are still in the cache when they are handed
-/// out.
+/// Number of bytes that are zeroed at a time, so that cells are still in the cache when they are handed out.
 const PIECE: usize = 4 << 10;
 
-/// Number of visits to the keep that a thread should need per class between two collections.
+/// Number of visits to the keep that a thread should need for each class between two collections.
 const VISITS: f32 = 16.0;
 
 /// Allocates cells of one class in one thread.
 #[derive(Debug, Default)]
 struct ClassAllocator {
-    /// Address up to which cells are counted in `cells`.
+    /// Address up to which `cells` counts the cells that were handed out.
     counted: usize,
     /// End of the free run that the class's [`Bump`] is in.
     run_end: usize,
     block: Option<BlockNumber>,
     /// Delegated blocks that are not begun yet.
     reserve: Vec<BlockNumber>,
-    /// Number of cells handed out.
+    /// Number of cells handed out below `counted`.
     cells: u64,
     /// Number of blocks begun since the last collection.
     used: u32,
-    /// Moving average of `used` over collections.
+    /// Moving average of `used` over the collections to date.
     rate: f32,
 }
 
-/// Holds the blocks delegated to one thread or, without delegation, those from which the keep hands out cells.
+/// The blocks delegated to one thread or, without delegation, those from which the keep hands out cells.
 #[derive(Debug)]
 pub(crate) struct Delegation {
     locals: Box<[ClassAllocator]>,
@@ -43,8 +42,8 @@ impl Delegation {
         Delegation { locals: (0..CLASSES).map(|_| ClassAllocator::default()).collect(), held: 0 }
     }
 
-    /// Takes the next cell of a class, 16-byte aligned and all zeros, or returns `None` when no delegated block has
-    /// one.
+    /// Takes the next cell of a class, 16-byte aligned and all zeros. Returns `None` when no delegated block has a
+    /// free cell.
     #[inline]
     pub(crate) fn take(&mut self, class: AllocationClass, bump: &mut Bump, blocks: &Blocks) -> Option<usize> {
         if let Some(at) = bump.take(class.bytes()) {
@@ -53,8 +52,8 @@ impl Delegation {
         if self.refill(class, bump, blocks) { bump.take(class.bytes()) } else { None }
     }
 
-    /// Refills the class's bump from its run, the next run of its block, or the next block; `false` when none is
-    /// left.
+    /// Refills the class's bump from its run, from the next run of its block, or from the next block. Returns `false`
+    /// when no delegated block has a free cell.
     pub(crate) fn refill(&mut self, class: AllocationClass, bump: &mut Bump, blocks: &Blocks) -> bool {
         let local = &mut self.locals[class.index()];
         local.count(class, bump);
@@ -91,8 +90,8 @@ impl Delegation {
         true
     }
 
-    /// Returns the number of blocks to request from the keep when the class has none left. It follows recent use, and
-    /// the thread never holds more than `bound` blocks in reserve, unless it has none at all.
+    /// Returns the number of blocks to request from the keep when none of the class is left: in proportion to recent
+    /// use, and so that the thread holds at most `bound` blocks in reserve, but at least one.
     pub(crate) fn batch(&self, class: AllocationClass, bound: usize) -> usize {
         let local = &self.locals[class.index()];
         let wanted = (local.rate.max(local.used as f32) / VISITS) as usize + 1;

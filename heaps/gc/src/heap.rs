@@ -15,7 +15,7 @@ use largesse_arena::Backing;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-/// A clone of a garbage-collected heap refers to the same heap.
+/// A garbage-collected heap. A clone refers to the same heap.
 #[derive(Debug)]
 pub struct Heap<L: Language>(pub(crate) Arc<HeapShared<L>>);
 
@@ -25,7 +25,7 @@ impl<L: Language> Clone for Heap<L> {
     }
 }
 
-/// Holds the state that the threads of a heap share.
+/// The state that all threads of a heap share.
 #[derive(Debug)]
 pub(crate) struct HeapShared<L> {
     pub(crate) language: L,
@@ -34,21 +34,21 @@ pub(crate) struct HeapShared<L> {
     pub(crate) world: ThreadRegistry<Record>,
     pub(crate) pool: WorkerPool,
     pub(crate) keep: Mutex<Keep>,
-    /// The lock of [`Sync::Rwlock`].
+    /// The lock of [`Sync::Rwlock`], which allocating threads share and a collection holds alone.
     pub(crate) allocating: RwLock<()>,
     pub(crate) finalizers: Mutex<Finalizers>,
     pub(crate) totals: Mutex<HeapTotals>,
     started: Instant,
 }
 
-/// Holds the addresses of finalizable objects.
+/// The addresses of objects that were registered for finalization.
 #[derive(Debug, Default)]
 pub(crate) struct Finalizers {
     pub(crate) registered: Vec<usize>,
     pub(crate) ready: Vec<usize>,
 }
 
-/// Counts totals over the life of a heap.
+/// Counts of events over the life of a heap.
 #[derive(Debug)]
 pub(crate) struct HeapTotals {
     pub(crate) collections: Collections,
@@ -129,7 +129,7 @@ impl<L: Language> HeapShared<L> {
             .find(|record| record.is_of_this_thread() && record.signal().is_running())
     }
 
-    /// Returns whether the bumps that machine code sees must stay empty.
+    /// Returns whether machine code must not allocate inline, so that the bumps it sees must stay empty.
     pub(crate) fn hides_bumps(&self) -> bool {
         self.settings.sync != Sync::Safepoint || self.settings.stress > 0
     }
@@ -181,7 +181,7 @@ impl<L: Language> HeapShared<L> {
     }
 }
 
-/// Counts cells by allocation class, leaving out empty classes.
+/// Returns the cell counts of all allocation classes whose `count` is not 0.
 fn cells(count: impl Fn(AllocationClass) -> u64) -> Vec<Cells> {
     let all = AllocationClass::all().map(|class| Cells {
         layout: class.layout(),

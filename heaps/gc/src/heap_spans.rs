@@ -10,7 +10,7 @@ const _: () = assert!(PER_SPAN == u64::BITS as usize);
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     kind: SpanKind,
-    /// Whether physical memory may be allocated.
+    /// Whether the span may have physical memory.
     warm: bool,
     /// Bit mask of the blocks in use.
     used: u64,
@@ -18,12 +18,12 @@ struct Span {
     dirty: u64,
 }
 
-/// Holds the state of each span of a backing.
+/// The backing of a heap, with the state of each of its spans.
 pub(crate) struct HeapSpans {
     backing: Box<dyn Backing + Send>,
     spans: Vec<Span>,
     warm: usize,
-    /// Index above which no span was ever committed.
+    /// Index of the first span above all that were ever committed.
     top: usize,
 }
 
@@ -39,12 +39,12 @@ impl HeapSpans {
         HeapSpans { backing, spans, warm: 0, top: 0 }
     }
 
-    /// Returns the first address.
+    /// Returns the first address of the heap's range.
     pub(crate) fn start(&self) -> usize {
         self.backing.start().as_ptr().expose_provenance()
     }
 
-    /// Returns the number of blocks in the range.
+    /// Returns the number of blocks in the heap's range.
     pub(crate) fn blocks(&self) -> usize {
         self.spans.len() * PER_SPAN
     }
@@ -106,7 +106,7 @@ impl HeapSpans {
         (before - self.warm) * SPAN
     }
 
-    /// Commits those of `spans` that are only reserved, in whole units of the backing.
+    /// Commits the reserved spans among `spans`, in whole units of the backing.
     fn commit(&mut self, spans: Range<usize>) -> Result<(), MapError> {
         let unit = self.backing.unit();
         let mut at = spans.start / unit * unit;
@@ -140,7 +140,8 @@ impl Span {
     }
 }
 
-/// Splits a run of blocks at span boundaries, with a bit mask of its blocks in each span.
+/// Splits a run of blocks at span boundaries. Returns for each span its index and a bit mask of the run's blocks in
+/// it.
 fn masks(run: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
     (run.start / PER_SPAN..run.end.div_ceil(PER_SPAN)).map(move |span| {
         let from = run.start.saturating_sub(span * PER_SPAN);

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Number of buckets, from 16 ns to 2^40 ns (18 minutes).
 const BUCKETS: usize = 640;
 
-/// Counts durations by length.
+/// A histogram: the number of durations of each length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -44,7 +44,8 @@ impl Histogram {
         self.longest
     }
 
-    /// Returns a duration that `share` (0 to 1) of all do not exceed, at most 1/16 too long; zero without any.
+    /// Returns a duration that a `share` (0 to 1) of all recorded durations do not exceed. It is at most 1/16 too
+    /// long, and zero if no duration was recorded.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = (share * self.count() as f64).ceil() as u64;
@@ -58,7 +59,7 @@ impl Histogram {
         self.longest
     }
 
-    /// Returns the upper bound and the count of each bucket.
+    /// Returns the longest duration and the number of durations of each bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> {
         self.counts.iter().enumerate().map(|(index, &count)| (end_of(index), count))
     }

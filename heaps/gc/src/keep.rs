@@ -12,28 +12,28 @@ use core::ptr::NonNull;
 use largesse_pages::MapError;
 use std::time::Instant;
 
-/// Percentage of the blocks expected in use before the next collection that may be delegated and not begun (the bound
-/// of EusLisp, Matsui and Sekiguchi 1995).
+/// Bound on the blocks that threads hold in reserve, in percent of the blocks expected to be in use before the next
+/// collection (the bound of EusLisp, Matsui and Sekiguchi 1995).
 const DELEGATED_PERCENT: usize = 10;
 
-/// The heap is exhausted when less than one part in `n` of the limit is free after a collection; this is `n`.
+/// After a collection, the heap is exhausted if less than the limit divided by this number is free.
 const EXHAUSTED: usize = 64;
 
-/// Tells why the keep handed out nothing.
+/// The reason for which the keep handed out no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllocationFailure {
-    /// The budget is used up: a collection is due.
+    /// The budget of bytes until the next collection is used up: a collection is due.
     Budget,
     /// The limit, the address range or the machine's memory is used up.
     Full,
 }
 
-/// Holds the state of all blocks, guarded by one lock.
+/// The global record of all blocks of a heap. One lock guards it.
 #[derive(Debug)]
 pub(crate) struct Keep {
     pub(crate) spans: HeapSpans,
     buddy: Buddy,
-    /// First block of every block of cells and large object in use, in no order.
+    /// Numbers of the blocks of cells in use, and of the first block of each large object, in no order.
     pub(crate) in_use: Vec<BlockNumber>,
     /// For each class, blocks with free cells that are delegated to no thread.
     pub(crate) partial: Vec<Vec<BlockNumber>>,
@@ -52,7 +52,7 @@ pub(crate) struct Keep {
     pub(crate) visits: u64,
     pub(crate) large_requests: u64,
     pub(crate) large_words: u64,
-    /// The source of cells in the mode without delegation.
+    /// The blocks that [`Sync::Mutex`](crate::Sync::Mutex) hands out cells from, without delegation.
     pub(crate) undelegated: Delegation,
     pub(crate) undelegated_bumps: [Bump; CLASSES],
 }
@@ -78,7 +78,8 @@ impl Keep {
         })
     }
 
-    /// Delegates blocks of a class: as many as the thread's recent use suggests, within the bound.
+    /// Delegates blocks of a class to a thread: as many as its recent use suggests, within the bound on blocks in
+    /// reserve.
     pub(crate) fn delegate(
         &mut self,
         class: AllocationClass,
@@ -104,7 +105,7 @@ impl Keep {
         (self.used_blocks + self.budget / BLOCK) * DELEGATED_PERCENT / 100 / self.threads.max(1)
     }
 
-    /// Allocates a cell without delegation.
+    /// Allocates a cell for [`Sync::Mutex`](crate::Sync::Mutex), without delegation.
     pub(crate) fn cell(
         &mut self,
         class: AllocationClass,
@@ -156,7 +157,8 @@ impl Keep {
         self.used_blocks -= count;
     }
 
-    /// Returns whether so little memory is free after a collection that another would follow immediately.
+    /// Returns whether so little memory is free after a collection that allocation would need the next one
+    /// immediately.
     pub(crate) fn is_exhausted(&self, blocks: &Blocks) -> bool {
         let partial = AllocationClass::all()
             .flat_map(|class| self.partial[class.index()].iter().map(move |&it| (class, it)));
@@ -164,7 +166,7 @@ impl Keep {
         (self.limit_blocks - self.used_blocks) * BLOCK + within < self.limit() / EXHAUSTED
     }
 
-    /// Lists a block that has free cells for delegation.
+    /// Adds a block that has free cells to the blocks that can be delegated.
     pub(crate) fn offer(&mut self, block: BlockNumber, blocks: &Blocks) {
         if let Some(class) = blocks.get(block).class() {
             self.partial[class.index()].push(block);
@@ -191,7 +193,7 @@ impl Keep {
         }
     }
 
-    /// Forgets all free cells before a collection, which determines them again.
+    /// Forgets all free cells before a collection, which finds them again.
     pub(crate) fn retire(&mut self) {
         self.undelegated.retire(&mut self.undelegated_bumps);
         self.partial.iter_mut().for_each(Vec::clear);

@@ -6,7 +6,7 @@ use crate::reached::Reached;
 use crate::{Layout, Word};
 use core::ptr::NonNull;
 
-/// A language implements this interface for the heap.
+/// Tells the collector about a programming language: which words are references, and where the roots are.
 ///
 /// The collector calls these methods while every thread of the heap is stopped, from several worker threads at once.
 ///
@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 /// ignored; `Word(0)` and [`CLEARED`](Language::CLEARED) refer to nothing. `trace`
 /// and `roots` show every slot through which the language may reach an object later.
 pub unsafe trait Language: Send + Sync + Sized + 'static {
-    /// This word replaces a weak slot whose object died.
+    /// The word that replaces a reference in a weak slot when the object it refers to dies.
     const CLEARED: Word = Word(0);
 
     /// Returns the object that a word refers to, without any tag, or `None` when the word is not a reference.
@@ -34,27 +34,27 @@ pub unsafe trait Language: Send + Sync + Sized + 'static {
 /// Number of objects whose memory is prefetched before they are scanned.
 pub(crate) const AHEAD: usize = 8;
 
-/// An item is an object, or part of one, to be scanned.
+/// An object to be scanned, or a part of one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) at: NonNull<u64>,
-    /// Number of slots from there on, or [`CUSTOM`].
+    /// Number of slots from `at` on, or [`CUSTOM`].
     pub(crate) words: usize,
 }
 
 // SAFETY: an address within the heap, which all workers only read while the world is stopped.
 unsafe impl Send for Item {}
 
-/// This length marks an item whose slots the language shows.
+/// The value of [`Item::words`] for objects whose slots [`Language::trace`] shows.
 pub(crate) const CUSTOM: usize = usize::MAX;
 
-/// Holds the marker's state, and receives the slots that a [`Language`] shows.
+/// The state of one marking thread. A [`Language`] shows the slots of roots and objects to it.
 #[derive(Debug)]
 pub struct Tracer<'a, L> {
     pub(crate) language: &'a L,
     pub(crate) blocks: &'a Blocks,
     pub(crate) stack: Vec<Item>,
-    /// Ring of items taken from the stack, whose memory is being prefetched; `turn` is the newest.
+    /// Ring of items taken from the stack, whose memory is being prefetched. `turn` is the index of the newest.
     pub(crate) ahead: [Option<Item>; AHEAD],
     pub(crate) turn: usize,
     /// Addresses of the reached objects of [`Layout::Weak`].
@@ -64,7 +64,7 @@ pub struct Tracer<'a, L> {
     pub(crate) reached: Reached,
 }
 
-/// Selects the effect of reaching an object.
+/// Selects what a [`Tracer`] does with an object that it reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceMode {
     /// Marks the object without atomics, as no other worker marks.
@@ -129,7 +129,7 @@ impl<'a, L: Language> Tracer<'a, L> {
         self.stack.extend(item);
     }
 
-    /// Marks an object; returns the item to scan when it was unmarked before and has slots.
+    /// Marks an object. Returns the item to scan if the object was unmarked before and has slots.
     #[inline(always)]
     pub(crate) fn reach<const MODE: u8>(&mut self, object: NonNull<u64>, offset: Offset) -> Option<Item> {
         let first_time = match MODE {

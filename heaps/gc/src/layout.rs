@@ -1,11 +1,11 @@
-//! Words, and the kinds of words that objects hold.
+//! Defines words, and the layouts that say which words of an object are references.
 
-/// A word is the contents of a slot of an object. The [`Language`](crate::Language) decides whether it is a reference.
+/// The contents of a slot of an object. The [`Language`](crate::Language) decides whether it is a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Word(pub u64);
 
-/// Tells the kind of words in an object. It is recorded per block, so that a cons cell needs no header.
+/// Says which words of an object may be references. It is recorded per block, so that a cons cell needs no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Layout {
@@ -14,7 +14,7 @@ pub enum Layout {
     Slots,
     /// No word is a slot: numbers or text.
     Opaque,
-    /// [`Language::trace`](crate::Language::trace) shows the collector the slots.
+    /// The language shows the slots to the collector in [`Language::trace`](crate::Language::trace).
     Custom,
     /// Every word is a weak slot: it keeps nothing alive, and is set to [`Language::CLEARED`](crate::Language::CLEARED)
     /// when its object dies.

@@ -1,4 +1,4 @@
-//! Marking: traces all objects reachable from the roots.
+//! Implements marking: traces all objects reachable from the roots.
 
 use crate::blocks::{GROUP, Offset};
 use crate::language::{AHEAD, ALONE, CUSTOM, Item, TOGETHER, TraceMode, VERIFY};
@@ -9,16 +9,19 @@ use crate::worker_pool::WorkerPool;
 use crate::{Language, Layout, Tracer, Word};
 use core::ptr::NonNull;
 
-/// Number of slots scanned at once; the rest of a longer vector goes back on the stack, from which it can be shared.
+/// Number of slots scanned at once. The rest of a longer vector goes back on the stack, from which another worker can
+/// take it.
 const CHUNK: usize = 1024;
 
 /// Number of objects traced between two checks for idle workers.
 const HOPS: usize = 128;
 
-/// Number of steps before helper threads are woken: most collections of a small heap end earlier.
+/// Number of steps, of [`HOPS`] objects each, before helper threads are woken: most collections of a small heap end
+/// earlier.
 const UNHELPED: usize = 64;
 
-/// Lowest stack height from which a worker shares items. It is low as the items may be long lists.
+/// Lowest number of items on the stack at which a worker shares some. It is low, because each item may be the start of
+/// a long list.
 const WORTH_LEAVING: usize = 2;
 
 /// Prefetches the cache line at an address.
@@ -33,8 +36,8 @@ fn prefetch(at: *const u64) {
     let _ = at;
 }
 
-/// Prefetches beyond the end of a list that ran through memory in one direction: it probably continues, and the
-/// hardware prefetcher stops at page boundaries.
+/// Prefetches memory beyond the end of a list that ran through memory in one direction, because the list probably
+/// continues there and the hardware prefetcher stops at page boundaries.
 #[inline(always)]
 fn fetch_further(from: NonNull<u64>, to: NonNull<u64>) {
     let direction = to.as_ptr().addr().wrapping_sub(from.as_ptr().addr()).cast_signed();
@@ -85,8 +88,8 @@ impl<L: Language> Tracer<'_, L> {
         Some((object, self.blocks.offset(object.as_ptr().addr())?))
     }
 
-    /// Marks the pairs that follow a pair in a list for as long as their marks share one word, writes that word once,
-    /// and scans the last pair.
+    /// Marks the pairs that follow a pair in a list, as far as their marks share one 64-bit word. Writes that word
+    /// once, and scans the last of these pairs.
     ///
     /// When several workers mark, two may follow the same list until they write their marks. A worker that then finds
     /// its last pair marked by another abandons it: the other has scanned it, or reached it first and will.
@@ -116,8 +119,9 @@ impl<L: Language> Tracer<'_, L> {
         }
     }
 
-    /// Scans up to [`CHUNK`] slots of an item, and pushes the rest of it back. Slots are taken from last to first, so
-    /// that the first, a list's element, is scanned next, and only the rest of the list waits on the stack.
+    /// Scans up to [`CHUNK`] slots of an item, and pushes the rest of it back. It scans the last slot first: so the
+    /// first slot, a list's element, is on top of the stack and scanned next, while only the rest of the list waits
+    /// below.
     #[inline(always)]
     fn scan<const MODE: u8>(&mut self, item: Item) {
         let now = item.words.min(CHUNK);
@@ -134,8 +138,8 @@ impl<L: Language> Tracer<'_, L> {
         }
     }
 
-    /// Scans until no item is left, with the worker pool when there are many. Returns the addresses of the reached
-    /// objects of [`Layout::Weak`].
+    /// Scans until no item is left, and shares the work with the worker pool when there are many items. Returns the
+    /// addresses of the reached objects of [`Layout::Weak`].
     pub(crate) fn drain(&mut self, pool: &WorkerPool) -> Vec<usize> {
         let mut steps = 0;
         // A single long list cannot be shared.
@@ -164,7 +168,7 @@ impl<L: Language> Tracer<'_, L> {
         core::mem::take(&mut *lock(&weak))
     }
 
-    /// Traces everything and returns the reached objects.
+    /// Traces all items without marking, and returns the reached objects.
     pub(crate) fn look(mut self) -> Reached {
         while self.step::<VERIFY>() {}
         self.reached

@@ -7,7 +7,7 @@
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock, pause};
 
-/// Holds the items that a worker shares.
+/// The queue of items that one worker shares with the others.
 #[derive(Debug)]
 struct MarkQueue<T> {
     items: Mutex<Vec<T>>,
@@ -15,7 +15,7 @@ struct MarkQueue<T> {
     len: AtomicUsize,
 }
 
-/// Holds the queues of all workers.
+/// The queues of all workers.
 #[derive(Debug)]
 pub(crate) struct MarkQueues<T> {
     queues: Vec<MarkQueue<T>>,
@@ -28,7 +28,7 @@ impl<T> MarkQueues<T> {
         MarkQueues { queues: (0..workers).map(queue).collect(), idle: AtomicUsize::new(0) }
     }
 
-    /// Returns whether a worker is idle while the queue of `worker` is empty.
+    /// Returns whether some worker is idle and the queue of `worker` is empty, so that `worker` should share items.
     #[inline]
     pub(crate) fn wants(&self, worker: usize) -> bool {
         // Relaxed: a hint.
@@ -49,8 +49,8 @@ impl<T> MarkQueues<T> {
         queue.len.store(items.len(), Ordering::Release);
     }
 
-    /// Takes items from a queue, waiting for some; returns `false` when all workers are idle, so that marking is
-    /// done.
+    /// Moves items from any queue to `stack`, waiting until there are some. Returns `false` when all workers are idle,
+    /// which means that marking is done.
     pub(crate) fn get(&self, worker: usize, stack: &mut Vec<T>) -> bool {
         let workers = self.queues.len();
         loop {
@@ -74,7 +74,8 @@ impl<T> MarkQueues<T> {
         }
     }
 
-    /// Takes all items from the worker's own queue, or half of another's.
+    /// Moves all items of queue `from` to `stack` if it is the worker's own, else half of them. Returns whether there
+    /// were any.
     fn take(&self, from: usize, own: bool, stack: &mut Vec<T>) -> bool {
         let queue = &self.queues[from];
         // Acquire: pairs with the Release in `put`.

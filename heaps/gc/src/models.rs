@@ -7,7 +7,8 @@ use largesse_arena::NearMemory;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use loom::cell::UnsafeCell;
 
-/// Holds a cell for each block of a span: the owner of the block writes it, and the collector reads all.
+/// A language with a cell for each block of a span. The owner of the block writes the cell, and the collector reads
+/// all.
 #[derive(Debug)]
 struct Watched(Vec<UnsafeCell<u32>>);
 

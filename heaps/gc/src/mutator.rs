@@ -11,7 +11,7 @@ use crate::{AllocationClass, Language, Layout, OutOfMemory, RootsFull, Sync, Wor
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// Represents a registered thread that has not started: see [`Heap::register_thread`].
+/// A registered thread that has not started: see [`Heap::register_thread`].
 #[derive(Debug)]
 #[must_use = "collections scan its roots until it is dropped"]
 pub struct ThreadHandle<L: Language> {
@@ -25,7 +25,8 @@ impl<L: Language> ThreadHandle<L> {
         ThreadHandle { heap, record, entered: false }
     }
 
-    /// Adds a root to those the thread starts with. `parent` proves that the caller runs, so no collection does.
+    /// Adds a root to those with which the thread starts. `parent` proves that the calling thread is running, so that
+    /// no collection is under way.
     pub fn push(&mut self, parent: &Mutator<L>, word: Word) -> Result<(), RootsFull> {
         assert!(Arc::ptr_eq(&self.heap.0, &parent.heap.0), "a thread of another heap");
         // SAFETY: the thread has not started, so the record belongs to this handle.
@@ -55,9 +56,9 @@ impl<L: Language> Drop for ThreadHandle<L> {
     }
 }
 
-/// A mutator is a thread that uses the heap. It must call [`poll`](Mutator::poll) or [`allocate`](Mutator::allocate)
-/// regularly, and run waits and long work without objects in [`blocked`](Mutator::blocked): a collection waits for it
-/// otherwise.
+/// A thread that uses the heap. It must call [`poll`](Mutator::poll) or [`allocate`](Mutator::allocate) regularly,
+/// because a collection waits for it, and must run waits and long work without objects in
+/// [`blocked`](Mutator::blocked).
 ///
 /// An object survives `poll`, `allocate`, `blocked` and `collect` only if a root leads to it.
 #[derive(Debug)]
@@ -65,11 +66,11 @@ pub struct Mutator<L: Language> {
     context: NonNull<Context>,
     record: Arc<Record>,
     heap: Heap<L>,
-    /// Number of allocations since the last collection of stress mode.
+    /// Number of allocations since the last collection, if [`GcSettings::stress`](crate::GcSettings::stress) is set.
     allocations: u64,
 }
 
-/// Marks a height of the root stack; the default is the bottom.
+/// A height of the root stack, to which [`Mutator::release`] returns. The default is the bottom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RootHeight(usize);
 
@@ -152,8 +153,9 @@ impl<L: Language> Mutator<L> {
         Ok(object)
     }
 
-    /// Returns whether there was a reason to look since the last poll: [`Heap::call_attention`], objects to finalize,
-    /// or a collection by this thread. Waits for the end of a collection.
+    /// Waits for the end of a collection if one is under way. Returns whether anything happened since the last poll
+    /// that the language should look at: [`Heap::call_attention`], objects to finalize, or a collection by this
+    /// thread.
     #[inline]
     pub fn poll(&mut self) -> bool {
         // Relaxed: the word is only a hint, which `poll_slow` checks.
@@ -171,7 +173,7 @@ impl<L: Language> Mutator<L> {
         self.record.signal().poll.fetch_and(!ATTENTION, Ordering::Acquire) & ATTENTION != 0
     }
 
-    /// Waits for the end of a collection; returns `false` when none is under way.
+    /// Waits for the end of a collection. Returns `false` when none is under way.
     fn stop_if_asked(&self) -> bool {
         let signal = self.record.signal();
         // Relaxed: the registry's lock orders the rest.

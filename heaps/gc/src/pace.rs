@@ -1,29 +1,30 @@
-//! Implements the pacer: how many bytes are allocated between two collections, and how much memory is retained for
-//! them.
+//! Implements the pacer, which decides how many bytes are allocated between two collections, and how much free memory
+//! the heap retains for them.
 //!
-//! The budget equals the live bytes, but at least a floor, so that the cost of marking is spread over as many
-//! allocated bytes as are marked. When allocation is so fast that collections exceed their share of time, the budget
-//! grows, within bounds, to the bytes that threads allocate in the time that restores the share.
+//! The budget (bytes to allocate until the next collection) equals the live bytes, but at least a floor, so that the
+//! cost of marking is spread over as many allocated bytes as are marked. When allocation is so fast that collections
+//! exceed their share of time, the budget grows, within bounds, until collections take no more than that share.
 
 use std::time::Duration;
 
-/// Upper bound of the budget, in multiples of the floor; the larger of the two bounds applies.
+/// Upper bound of the budget as a multiple of the floor. The larger of this bound and that of [`MOST_LIVE`] applies.
 const MOST_FLOORS: usize = 8;
-/// Upper bound of the budget, in multiples of the live bytes.
+/// Upper bound of the budget as a multiple of the live bytes. The larger of this bound and that of [`MOST_FLOORS`]
+/// applies.
 const MOST_LIVE: usize = 4;
 
-/// Weight of a sample longer than the average in the moving average, as it may include time in which the system ran
-/// other processes. A shorter sample replaces the average: nothing makes a sample too short.
+/// Weight in the moving average of a sample that is longer than the average, because it may include time in which the
+/// system ran other processes. A shorter sample replaces the average, because nothing makes a sample too short.
 const NEWS: f64 = 0.25;
 
 /// Assumed seconds of running time per allocated byte before the first measurement.
 const FIRST_GUESS: f64 = 1e-9;
 
-/// Share of excess memory released after each collection. Releasing it slowly avoids page faults when the heap's size
-/// oscillates.
+/// Share of the memory beyond need that is released after each collection. Releasing it slowly avoids page faults when
+/// the heap's size oscillates.
 const GIVEN_BACK: f64 = 0.25;
 
-/// Paces collections by a budget of allocated bytes.
+/// Decides when to collect, by a budget of bytes to allocate.
 #[derive(Debug)]
 pub(crate) struct Pace {
     floor: usize,
@@ -31,9 +32,9 @@ pub(crate) struct Pace {
     share: f64,
     /// Number of bytes to allocate until the next collection.
     budget: usize,
-    /// Moving average of seconds of running time per allocated byte.
+    /// Moving average of the running time per allocated byte, in seconds.
     byte: Option<f64>,
-    /// Moving average of the pause in seconds.
+    /// Moving average of the duration of a collection, in seconds.
     pause: Option<f64>,
     kept: f64,
 }
@@ -43,7 +44,7 @@ impl Pace {
         Pace { floor, share, budget: floor, byte: None, pause: None, kept: 0.0 }
     }
 
-    /// Records a collection of duration `pause`, after threads ran for `ran` and allocated `bytes`.
+    /// Records a collection that took `pause`, after threads ran for `ran` and allocated `bytes` bytes.
     pub(crate) fn observe(&mut self, ran: Duration, bytes: usize, pause: Duration) {
         self.pause = Some(smoothed(self.pause, pause.as_secs_f64()));
         // An explicit collection may follow too few allocations to measure.
@@ -52,7 +53,8 @@ impl Pace {
         }
     }
 
-    /// Sets and returns the number of bytes to allocate until the next collection, after one that found `live` bytes.
+    /// Sets and returns the number of bytes to allocate until the next collection, after a collection that found
+    /// `live` bytes alive.
     pub(crate) fn set_budget(&mut self, live: usize) -> usize {
         let least = self.floor.max(live);
         let most = (self.floor * MOST_FLOORS).max(live.saturating_mul(MOST_LIVE));
@@ -67,13 +69,13 @@ impl Pace {
         self.budget
     }
 
-    /// Returns whether small holes between live objects may stay empty: `used` is at most the floor or twice `live`
-    /// bytes.
+    /// Returns whether small holes between live objects may stay empty: the heap uses at most the floor or, if more,
+    /// twice the `live` bytes.
     pub(crate) fn affords_holes(&self, used: usize, live: usize) -> bool {
         used <= self.floor.max(live * 2)
     }
 
-    /// Returns the number of bytes to retain when `needed` will be used before the next collection.
+    /// Returns the number of bytes of memory to retain when `needed` bytes will be used before the next collection.
     pub(crate) fn retain(&mut self, needed: usize) -> usize {
         let excess = self.kept - needed as f64;
         self.kept = needed as f64 + (excess * (1.0 - GIVEN_BACK)).max(0.0);
@@ -92,7 +94,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     /// Returns the budget in MiB after `times` collections that found `live` MiB, with `ran` milliseconds of running
-    /// time per MiB and pauses of `pause` milliseconds.
+    /// time per allocated MiB and pauses of `pause` milliseconds.
     fn after(pace: &mut Pace, times: usize, live: usize, ran: f64, pause: f64) -> usize {
         for _ in 0..times {
             let bytes = pace.budget();

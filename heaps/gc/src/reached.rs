@@ -1,11 +1,11 @@
-//! Verification of single objects: the set of those reached, each checked once.
+//! Verifies single objects: holds the set of objects reached, and checks each once.
 
 use crate::Layout;
 use crate::blocks::{BLOCK, Blocks, Offset, POISON};
 use core::ptr::NonNull;
 use std::collections::HashSet;
 
-/// Holds the objects reached without the help of marks.
+/// The addresses of the objects reached, found without the help of marks.
 #[derive(Debug, Default)]
 pub(crate) struct Reached(pub(crate) HashSet<usize>);
 

@@ -9,17 +9,18 @@ use crate::world::Member;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
-/// Holds the state of a registered thread. All but the signal belongs to that thread while it runs, and to the
-/// collector while it is stopped.
+/// Holds the state of a registered thread. All of it except the signal may be accessed only by that thread while it
+/// runs, and only by the collector while it is stopped.
 #[derive(Debug)]
 pub(crate) struct Record {
     context: NonNull<Context>,
     roots: NonNull<[Word]>,
     delegation: UnsafeCell<Delegation>,
-    /// The bumps used when machine code must not allocate inline: in every mode but safepoints, and under stress.
+    /// The bumps that are used instead of those in `context` when machine code must not allocate inline: in every mode
+    /// but [`Sync::Safepoint`](crate::Sync::Safepoint), and under [`GcSettings::stress`](crate::GcSettings::stress).
     hidden_bumps: UnsafeCell<[Bump; CLASSES]>,
     number: u64,
-    /// The identity of the thread; 0 before it starts.
+    /// The [`largesse_pages::thread_handle`] of the thread, or 0 before it starts.
     thread: AtomicUsize,
 }
 
@@ -73,7 +74,7 @@ impl Record {
         self.roots.as_ptr().cast()
     }
 
-    /// Returns the thread's delegated blocks, and the bumps it allocates from.
+    /// Returns the thread's delegated blocks, and the bumps from which it allocates: the hidden ones if `hidden`.
     ///
     /// # Safety
     /// The caller is the thread itself, or the thread is stopped; and no earlier borrow is in use.
@@ -90,7 +91,7 @@ impl Record {
     /// Returns the words on the root stack.
     ///
     /// # Safety
-    /// As for `delegation`.
+    /// The conditions are those of [`delegation`](Record::delegation).
     pub(crate) unsafe fn roots(&self) -> &[Word] {
         let bottom = self.roots_bottom();
         // SAFETY: the top never leaves the stack, whose words are all initialised.
@@ -103,7 +104,7 @@ impl Record {
     /// Returns the words on the root stack, for writing.
     ///
     /// # Safety
-    /// As for `delegation`.
+    /// The conditions are those of [`delegation`](Record::delegation).
     #[expect(clippy::mut_from_ref, reason = "the caller owns the record for now")]
     pub(crate) unsafe fn roots_mut(&self) -> &mut [Word] {
         let bottom = self.roots_bottom();

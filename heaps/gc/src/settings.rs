@@ -1,36 +1,37 @@
 //! Defines the settings of a heap.
 
-/// Selects how threads that allocate at the same time are synchronised.
+/// How threads that allocate at the same time are synchronised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sync {
-    /// No delegation: every cell comes from the keep, under its lock (figure 4a of EusLisp, Matsui and Sekiguchi
-    /// 1995).
+    /// Every cell comes from the keep, under its lock, without delegation (figure 4a of Matsui and Sekiguchi's paper
+    /// on EusLisp, 1995).
     Mutex,
-    /// Delegation; every allocation holds the read side of a lock whose write side a collection takes (its figure
-    /// 4b).
+    /// Cells come from delegated blocks. Every allocation holds the read side of a lock, and a collection its write
+    /// side (figure 4b of Matsui and Sekiguchi's paper on EusLisp, 1995).
     Rwlock,
-    /// Delegation; threads stop for a collection at safepoints, and allocate without a lock.
+    /// Cells come from delegated blocks, without a lock. Threads stop for a collection at safepoints.
     #[default]
     Safepoint,
 }
 
-/// Holds the settings of a heap. Sizes are in bytes.
+/// The settings of a heap. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct GcSettings {
     /// The synchronisation of allocating threads.
     pub sync: Sync,
-    /// Largest number of bytes in use; the size of the backing bounds it as well.
+    /// Largest number of bytes in use. The heap uses no more than the size of the backing in any case.
     pub limit: usize,
-    /// Smallest number of bytes allocated between two collections; the live bytes when they are more.
+    /// Smallest number of bytes allocated between two collections. If more bytes than these are live, the live bytes
+    /// count instead.
     pub floor: usize,
-    /// Share of time (0 to 1) that collections should take, which enlarges the budget to at most eight times the
-    /// floor or four times the live bytes, whichever is more. 1 never enlarges it.
+    /// Share of time (0 to 1) that collections should take. If they take more, more bytes are allocated between two
+    /// collections: at most eight times the floor or four times the live bytes, whichever is more. 1 disables this.
     pub gc_share: f64,
     /// Number of threads that mark and sweep, including the one that requested the collection; at least 1.
     pub gc_threads: usize,
     /// Capacity of a thread's root stack, in words.
     pub root_words: usize,
-    /// For tests: collect at every n-th allocation; 0 only when a collection is due.
+    /// For tests: collect at every n-th allocation. With 0, collect only when a collection is due.
     pub stress: u64,
     /// For tests: verify the whole heap after each collection, and panic when an invariant is broken.
     pub verify: bool,

@@ -1,16 +1,16 @@
-//! Holds metadata in side tables, outside of the memory that they describe. They are freed with the heap.
+//! Holds tables that describe memory but lie outside of it (side tables). They are freed with the heap.
 
 use core::marker::PhantomData;
 use core::ops::Index;
 use largesse_pages::{MapError, PageKind, Reserved, SPAN};
 
-/// A type for which all zero bytes are a valid value, and that may be written through a shared reference.
+/// A type for which all zero bytes are a valid value, and which may be written through a shared reference.
 ///
 /// # Safety
 /// All zero bytes must be a valid value, and writing one through a shared reference must be sound, as for atomics.
 pub(crate) unsafe trait Zeroed {}
 
-/// Holds `len` values, all zero at first. Pages that are never written use no memory.
+/// A side table of `len` values, all zero at first. Pages that are never written use no memory.
 #[derive(Debug)]
 pub(crate) struct Side<T> {
     range: Reserved,
@@ -26,7 +26,7 @@ impl<T: Zeroed> Side<T> {
         Ok(Side { range, len, values: PhantomData })
     }
 
-    /// Returns a value.
+    /// Returns the value at index `at`.
     ///
     /// # Safety
     /// `at` is below `len`.
@@ -36,7 +36,7 @@ impl<T: Zeroed> Side<T> {
         unsafe { self.range.start().cast::<T>().add(at).as_ref() }
     }
 
-    /// Returns `count` values from `at` on.
+    /// Returns `count` values from index `at` on.
     #[inline]
     pub(crate) fn slice(&self, at: usize, count: usize) -> &[T] {
         assert!(at <= self.len && count <= self.len - at, "index outside of the table");

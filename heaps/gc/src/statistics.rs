@@ -3,7 +3,7 @@
 use crate::{Histogram, Layout};
 use std::time::Duration;
 
-/// Counts the cells of one layout and size.
+/// The number of cells of one layout and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     /// Layout of the cells.
@@ -14,7 +14,7 @@ pub struct Cells {
     pub cells: u64,
 }
 
-/// Counts the cells that one thread can hand out without visiting the keep.
+/// The number of cells that one thread can hand out without visiting the keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegated {
     /// Number of the thread, in order of registration.
@@ -23,12 +23,12 @@ pub struct Delegated {
     pub cells: Vec<Cells>,
 }
 
-/// Holds durations and counts of all collections.
+/// Durations and counts of all collections of a heap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collections {
     /// Durations from the request to stop until threads resumed.
     pub pauses: Histogram,
-    /// Part of the pauses spent waiting for threads to stop.
+    /// Part of the pauses spent on waiting for threads to stop.
     pub stopping: Duration,
     /// Part of the pauses spent marking.
     pub marking: Duration,
@@ -38,18 +38,18 @@ pub struct Collections {
     pub objects: u64,
 }
 
-/// Holds the statistics of a heap at one moment.
+/// The statistics of a heap at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
-    /// Cells handed out to date, by layout and size: the request mix.
+    /// Number of cells handed out to date, by layout and size: the request mix.
     pub requests: Vec<Cells>,
     /// Number of large objects allocated to date.
     pub large_requests: u64,
-    /// Words of all large objects allocated to date.
+    /// Number of words of all large objects allocated to date.
     pub large_words: u64,
     /// Number of requests that reached the keep.
     pub keep_visits: u64,
-    /// Cells delegated at this moment, by thread.
+    /// Number of cells that each thread can hand out now without visiting the keep.
     pub delegated: Vec<Delegated>,
     /// Durations and counts of all collections.
     pub collections: Collections,
@@ -57,13 +57,13 @@ pub struct Statistics {
     pub age: Duration,
     /// Number of objects alive after the last collection.
     pub live_objects: u64,
-    /// Bytes of the cells of live objects.
+    /// Number of bytes of the cells of live objects.
     pub live_bytes: usize,
     /// Number of bytes allocated between the last collection and the next.
     pub budget_bytes: usize,
-    /// Bytes of blocks that are not free.
+    /// Number of bytes of blocks that are not free.
     pub used_bytes: usize,
-    /// Bytes of spans that may have physical memory.
+    /// Number of bytes of spans that may have physical memory.
     pub warm_bytes: usize,
     /// Largest number of bytes that may be in use.
     pub limit_bytes: usize,
@@ -78,7 +78,7 @@ impl Statistics {
         self.requests.iter().map(|it| it.cells).sum::<u64>() + self.large_requests
     }
 
-    /// Returns the number of visits to the keep per 1000 allocations; zero without any.
+    /// Returns the number of visits to the keep per 1000 allocations, or zero if there were no allocations.
     #[must_use]
     pub fn visits_per_thousand(&self) -> f64 {
         ratio(self.keep_visits as f64 * 1000.0, self.allocations() as f64)

@@ -1,5 +1,5 @@
-//! Sweeping: finds free blocks by mark bits alone, without touching a cell. The free runs of a block are found later,
-//! by the thread that it is delegated to.
+//! Implements sweeping, which finds free blocks by mark bits alone, without touching a cell. The free runs within a
+//! block are found later, by the thread that it is delegated to.
 
 use crate::Language;
 use crate::blocks::{BLOCK, BlockNumber};
@@ -13,14 +13,14 @@ const WORTH_DELEGATING: usize = BLOCK / 16;
 /// Number of blocks that a worker sweeps at a time.
 const STRIDE: usize = 256;
 
-/// Counts live objects and their bytes.
+/// The number of live objects, and of the bytes of their cells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LiveTotals {
     pub(crate) objects: u64,
     pub(crate) bytes: usize,
 }
 
-/// Holds the result of sweeping some blocks.
+/// The result of sweeping some blocks: which are empty, full or partly free.
 #[derive(Debug, Default)]
 struct Swept {
     live: LiveTotals,
@@ -30,12 +30,12 @@ struct Swept {
 }
 
 impl<L: Language> HeapShared<L> {
-    /// Clears all marks.
+    /// Clears all marks of the blocks `in_use`.
     pub(crate) fn clear_marks(&self, in_use: &[BlockNumber]) {
         self.by_strides(in_use, |some| some.iter().for_each(|&block| self.blocks.clear_marks(block)));
     }
 
-    /// Frees blocks without a mark, and lists those with free cells for delegation.
+    /// Frees the blocks without a mark, and offers those with free cells for delegation.
     pub(crate) fn sweep(&self, keep: &mut Keep) -> LiveTotals {
         let all = Mutex::new(Vec::new());
         self.by_strides(&keep.in_use, |some| {
@@ -78,7 +78,7 @@ impl<L: Language> HeapShared<L> {
         swept
     }
 
-    /// Runs `f` on all blocks, in the worker pool when there are many.
+    /// Runs `f` on all blocks, some at a time, in the worker pool when there are many.
     fn by_strides(&self, blocks: &[BlockNumber], f: impl Fn(&[BlockNumber]) + core::marker::Sync) {
         if blocks.len() <= STRIDE * 4 {
             f(blocks);

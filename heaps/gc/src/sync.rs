@@ -1,5 +1,6 @@
-//! The atomics and locks of the protocols that loom explores: stopping, delegating, visiting the keep. Marks and the
-//! worker pool take no part in them and use the standard library directly.
+//! Chooses between the standard atomics and locks and those of loom, for the protocols that loom explores: stopping,
+//! delegating, visiting the keep. Marks and the worker pool take no part in these protocols, and use the standard
+//! library directly.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
@@ -13,7 +14,8 @@ pub(crate) use std::sync::{
     atomic::{AtomicU32, AtomicUsize, Ordering, fence},
 };
 
-/// Locks, also after a panic of another holder: the guarded state is consistent whenever the lock is free.
+/// Locks a mutex even if an earlier holder panicked, because the guarded state is consistent whenever the lock is
+/// free.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,4 +1,4 @@
-//! Verification of the whole heap after a collection. A broken invariant is a bug of the heap or of its language, and
+//! Verifies the whole heap after a collection. A broken invariant is a bug of the heap or of its language, and causes
 //! a panic.
 
 use crate::blocks::object_at;

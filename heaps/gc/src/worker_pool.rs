@@ -10,13 +10,13 @@ type Job<'a> = &'a (dyn Fn(usize) + Sync);
 
 #[derive(Default)]
 struct PoolState {
-    /// The current job, with its lifetime erased: see `run`.
+    /// The current job. Its lifetime is erased: [`run`](WorkerPool::run) returns only when no worker uses it.
     job: Option<Job<'static>>,
     /// Number of jobs started to date.
     turn: u64,
     /// Number of helper threads that still run the current job.
     busy: usize,
-    /// The payload of a helper's panic.
+    /// The payload of a panic in a helper thread.
     panic: Option<Box<dyn Any + Send>>,
     quit: bool,
 }
@@ -28,7 +28,7 @@ struct PoolShared {
     done: Condvar,
 }
 
-/// Combines the collecting thread and its helper threads, which sleep between jobs.
+/// The collecting thread and its helper threads, which sleep between jobs.
 pub(crate) struct WorkerPool {
     shared: Arc<PoolShared>,
     helpers: Vec<JoinHandle<()>>,

@@ -1,4 +1,5 @@
-//! Stopping the world: the registry of the heap's threads, and the protocol that stops them for a collection.
+//! Implements stopping the world: the registry of the heap's threads, and the protocol that stops them for a
+//! collection.
 //!
 //! A member is *running* (it may access objects), *native* (it does not: it is in a system call or a wait, or has not
 //! started) or *parked* (it waits for the end of a collection). A collection sets every member's poll word and waits
@@ -24,7 +25,7 @@ impl Signal {
         Signal { poll: AtomicU32::new(0), state: AtomicU32::new(NATIVE) }
     }
 
-    /// Returns whether the calling thread, whose signal this is, may access objects.
+    /// Returns whether the calling thread, which must be the owner of this signal, may access objects.
     pub(crate) fn is_running(&self) -> bool {
         // Relaxed: only the thread itself changes its state while it runs.
         self.state.load(Ordering::Relaxed) == RUNNING
@@ -42,7 +43,7 @@ struct Gate<M> {
     collecting: bool,
 }
 
-/// Registers all members, and stops them.
+/// Registers all members, and can stop them.
 #[derive(Debug)]
 pub(crate) struct ThreadRegistry<M> {
     gate: Mutex<Gate<M>>,
@@ -50,7 +51,7 @@ pub(crate) struct ThreadRegistry<M> {
     resumed: Condvar,
 }
 
-/// Keeps every other member stopped.
+/// Keeps every member but the collecting one stopped until it is dropped.
 pub(crate) struct Stopped<'a, M: Member> {
     pub(crate) members: Vec<Arc<M>>,
     world: &'a ThreadRegistry<M>,
@@ -76,7 +77,7 @@ impl<M: Member> ThreadRegistry<M> {
         gate.members.push(member);
     }
 
-    /// Unregisters a running or native member for good. Runs `last` while no collection does.
+    /// Unregisters a running or native member for good. Runs `last` while no collection is under way.
     pub(crate) fn leave(&self, member: &Arc<M>, last: impl FnOnce()) {
         let mut gate = self.park(member.signal(), lock(&self.gate));
         last();
@@ -126,7 +127,8 @@ impl<M: Member> ThreadRegistry<M> {
         gate
     }
 
-    /// Stops every member but the caller. Returns `None` after another collection that came first.
+    /// Stops every member but the caller. Returns `None` if another collection was under way, after waiting for its
+    /// end.
     pub(crate) fn stop<'a>(&'a self, me: Option<&'a Signal>) -> Option<Stopped<'a, M>> {
         let mut gate = lock(&self.gate);
         if gate.collecting {
@@ -193,7 +195,7 @@ mod tests {
     use super::*;
     use loom::cell::UnsafeCell;
 
-    /// A member has data that only its thread may access while it runs.
+    /// A member whose data only its thread may access while it runs.
     struct Thread {
         signal: Signal,
         own: UnsafeCell<u32>,

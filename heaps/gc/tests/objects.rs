@@ -110,8 +110,8 @@ fn parallel_marking_finds_all_reachable_objects() {
     assert_eq!(heap.statistics().used_bytes, 0);
 }
 
-/// Lists whose pairs alternate in memory, and others that join them in the middle: some marks are written a word at a
-/// time, and two workers reach the same pair.
+/// Traces lists whose pairs alternate in memory, and other lists that join them in the middle. So several marks of one
+/// word are written at once, and two workers reach the same pair.
 #[test]
 fn parallel_marking_keeps_shared_lists() {
     const LISTS: usize = 16;

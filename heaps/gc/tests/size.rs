@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MIB: usize = 1 << 20;
 
-/// Creates a heap without checks, and without the enlarged budget, which depends on the clock.
+/// Creates a heap without checks. Its budget never grows to meet a share of time, which would depend on the clock.
 fn plain(settings: GcSettings) -> Heap<Tiny> {
     Heap::new(Tiny::default(), GcSettings { gc_share: 1.0, ..settings }, memory(512)).unwrap()
 }
@@ -120,7 +120,7 @@ fn listed(list: Word) -> impl Iterator<Item = Word> {
     std::iter::successors(pair(list), move |it| pair(slot(*it, 1)))
 }
 
-/// Creates a list as a root, and keeps one in `every` of its `len` pairs.
+/// Creates a list of `len` pairs as a root, and then unlinks all but one in `every` of them.
 fn thinned(thread: &mut Mutator<Tiny>, len: u64, every: usize) -> Word {
     let list = thread.list(len);
     thread.push(list).unwrap();
@@ -165,7 +165,7 @@ fn many_small_holes_are_filled() {
     assert!(after < before + MIB, "{before} bytes, then {after}");
 }
 
-/// Near memory that overwrites unwanted ranges, and limits commits.
+/// Near memory that overwrites purged spans, and limits the number of spans that can be committed.
 struct Forgetful {
     near: NearMemory,
     commits_left: AtomicUsize,

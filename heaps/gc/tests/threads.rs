@@ -7,7 +7,7 @@ use largesse_gc::{GcSettings, Heap, Mutator, RootHeight};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Runs `work` in `count` threads of a heap, and passes each its number.
+/// Runs `work` in `count` threads of a heap, and passes each thread its number.
 fn threads(heap: &Heap<Tiny>, count: u64, work: impl Fn(u64, &mut Mutator<Tiny>) + Sync) {
     std::thread::scope(|scope| {
         for number in 0..count {
@@ -17,7 +17,7 @@ fn threads(heap: &Heap<Tiny>, count: u64, work: impl Fn(u64, &mut Mutator<Tiny>)
     });
 }
 
-/// Keeps a list while allocating garbage.
+/// Keeps a list alive while allocating garbage, and checks it.
 fn churn(thread: &mut Mutator<Tiny>, rounds: u64) {
     let kept = thread.list(20);
     thread.push(kept).unwrap();

@@ -2,17 +2,17 @@
 
 use largesse_arena::{Colours, GRANULE, Granules};
 
-/// Selects the alignment of blocks' data.
+/// How the data of blocks are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataAlign {
-    /// The data, which begin `header` bytes into the block, start at a cache line, and blocks of equal size start at
-    /// different offsets of a page.
+    /// The data, which begin `header` bytes into the block, start at a cache line. Blocks of equal size start at
+    /// different offsets within a page.
     Lines,
     /// Blocks start 16 bytes into a page, like those of the C library.
     Native,
 }
 
-/// Describes the position of a block in its extent.
+/// The position of a block in its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockLayout {
     /// Number of bytes from the start of the extent to the block.
@@ -25,7 +25,7 @@ pub(crate) struct BlockLayout {
 
 const LINE: usize = 64;
 const NATIVE_LEAD: usize = 16;
-/// Alignment in bytes up to which any start of an extent will do.
+/// Alignment in bytes that needs no aligned extent: the block may start at any multiple of it.
 const MALLOC_ALIGN: usize = 16;
 
 /// Returns the layout of a block, or `None` if no extent can have that length or alignment.

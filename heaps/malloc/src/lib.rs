@@ -11,8 +11,7 @@
 //! the environment, or the C functions that call it.
 //! # Invariants
 //! 1. A block is identified by its address: [`LargeBlockHeap::owns`] is one comparison, and an address in the range
-//!    that is
-//!    no live block is refused.
+//!    that is no live block is refused.
 //! 2. The crate does not allocate (`no_std`, no `alloc`): recursion into the allocator does not compile.
 //! 3. One lock orders everything except the routing limits; contents are copied and cleared outside of it.
 #![no_std]

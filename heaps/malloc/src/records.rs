@@ -18,7 +18,7 @@ struct ReportPage(HeapReport);
 // SAFETY: zero bytes are a report without blocks.
 unsafe impl Zeroed for ReportPage {}
 
-/// Describes the kinds of page that a block is on.
+/// The kinds of page that a block is on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
     /// Kind of page at the start of the block.
@@ -39,12 +39,13 @@ impl Kinds {
     }
 }
 
-/// Holds the report and the records of live blocks, in which a free slot is found without a search.
+/// Holds the report and the records of live blocks. It finds a free slot for a record without a search.
 #[derive(Debug)]
 pub(crate) struct Records {
     page: Table<ReportPage>,
     slots: Table<RecordSlot>,
-    /// The number of the first free slot plus one, 0 without any; free slots are chained by `rest` in the same form.
+    /// Number of the first free slot plus one, or 0 if no slot below `slots` is free. The field `rest` of a free
+    /// slot's record holds the next in the same form.
     free: u32,
 }
 
@@ -80,7 +81,7 @@ impl Records {
         self.slots[slot as usize].0
     }
 
-    /// Writes a record into a free slot and returns its number, or `None` if the table is full.
+    /// Writes a record into a free slot and returns the slot's number, or `None` if the table is full.
     pub(crate) fn add(&mut self, address: u64, size: u64, kinds: Kinds) -> Option<u32> {
         let used = self.report().slots;
         let slot = match self.free.checked_sub(1) {
@@ -107,7 +108,8 @@ impl Records {
         });
     }
 
-    /// Changes the kind `from` to `to` in the records of every block and part of one.
+    /// Changes the kind of page `from` to `to` in the records of all blocks, also where only a part of a block is of
+    /// that kind.
     pub(crate) fn rekind(&mut self, from: BlockKind, to: BlockKind) {
         let new = |kind: u32| if kind == from as u32 { to as u32 } else { kind };
         self.change(|records| {

@@ -2,10 +2,11 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Smaller values of `min`, in bytes, are refused: rounding up to a granule wastes too much.
+/// Smallest value of `min` in bytes. For smaller blocks, rounding up to a granule would waste too much.
 pub const SMALLEST_MIN: usize = 64 << 10;
 
-/// Holds size limits that may change while the program runs. Reading them takes one load each.
+/// The limits on size by which requests are routed, which may change while the program runs. Reading each takes one
+/// load.
 #[derive(Debug)]
 pub struct Routing {
     /// Size in bytes from which requests are accepted; `usize::MAX` while the heap is disabled.
@@ -14,7 +15,7 @@ pub struct Routing {
     max: AtomicUsize,
 }
 
-/// Reports limits below [`SMALLEST_MIN`] or in the wrong order.
+/// The error for limits below [`SMALLEST_MIN`] or in the wrong order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLimits {
     /// The requested lower limit in bytes.
@@ -31,7 +32,7 @@ impl Routing {
         Routing { from: AtomicUsize::new(from), min: AtomicUsize::new(min), max: AtomicUsize::new(max) }
     }
 
-    /// Whether a request of `size` bytes is for the large-block heap.
+    /// Returns whether a request of `size` bytes is for the large-block heap.
     // Relaxed throughout: limits are independent; a request that races with a change may be routed either way.
     #[inline]
     #[must_use]

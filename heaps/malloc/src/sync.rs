@@ -13,7 +13,7 @@ pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
-/// Gives the real cell the interface of loom's.
+/// Gives the standard cell the interface of loom's.
 #[cfg(not(loom))]
 impl<T> UnsafeCell<T> {
     pub(crate) const fn new(value: T) -> UnsafeCell<T> {
@@ -24,9 +24,9 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// The owner has this value while no thread holds the lock.
+/// Value of [`HeapLock::owner`] while no thread holds the lock.
 const FREE: usize = 0;
-/// Added to the owner's handle, which is even, while a thread may sleep.
+/// Lowest bit of [`HeapLock::owner`], which is set while other threads may sleep. Handles of threads are even.
 const CONTENDED: usize = 1;
 
 /// Excludes other threads by a lock that neither allocates nor poisons, that a forked child can reset, and that knows
@@ -38,10 +38,10 @@ const CONTENDED: usize = 1;
 #[derive(Debug)]
 pub(crate) struct HeapLock<T> {
     owner: AtomicUsize,
-    /// A counter that changes when a contended lock becomes free, on which sleepers wait.
+    /// Counter that changes when a contended lock becomes free. Sleeping threads wait for its change.
     wakes: AtomicU32,
-    /// The thread that keeps the lock across `fork`, 0 without one. That thread may enter: fork handlers of other
-    /// libraries, which run between ours, also use memory.
+    /// Handle of the thread that keeps the lock across `fork`, or 0. That thread may enter the heap, because the fork
+    /// handlers of other libraries, which run between ours, also use memory.
     forking: AtomicUsize,
     value: UnsafeCell<T>,
 }
@@ -74,14 +74,14 @@ impl<T> HeapLock<T> {
         result
     }
 
-    /// Returns whether the calling thread holds the lock, as for a signal handler that has interrupted
+    /// Returns whether the calling thread holds the lock. That is so in a signal handler that has interrupted
     /// [`with`](HeapLock::with).
     pub(crate) fn is_mine(&self) -> bool {
         // Relaxed: only the thread that stored its own handle sees it.
         self.owner.load(Ordering::Relaxed) & !CONTENDED == this_thread()
     }
 
-    /// Acquires the lock until `release_after_fork` in the parent, `reset` in the child.
+    /// Acquires the lock before `fork`, until `release_after_fork` in the parent and `reset` in the child.
     pub(crate) fn keep_across_fork(&self) {
         self.lock();
         // Relaxed: only the thread that stored its own number here acts on it.
@@ -144,9 +144,8 @@ impl<T> HeapLock<T> {
         }
     }
 
-    /// Frees the lock in a forked child, whatever the parent's other threads did with it.
-    ///
-    /// The forking thread holds the lock, so that the value is consistent.
+    /// Frees the lock in a forked child, whatever the parent's other threads did with it. The value is consistent,
+    /// because the forking thread held the lock.
     pub(crate) fn reset(&self) {
         self.forking.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire in `lock`, although only one thread is left.

@@ -6,13 +6,13 @@ use largesse_malloc::{DataAlign, Fill, LargeBlockHeap, LargeHeapSettings};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::sync::Mutex;
 
-/// Number of calls of each thread; fewer under Miri, where a call takes a thousand times longer.
+/// Number of calls of each thread. It is smaller under Miri, where a call takes a thousand times longer.
 const CALLS: usize = if cfg!(miri) { 12 } else { 1500 };
 const LARGEST: usize = if cfg!(miri) { 300 << 10 } else { 6 << 20 };
 const SPANS: usize = if cfg!(miri) { 3 } else { 40 };
 const THREADS: u64 = if cfg!(miri) { 2 } else { 4 };
 
-/// Generates random numbers, so that a seed determines the sequence of calls.
+/// A generator of random numbers, whose seed determines the sequence of calls.
 struct Random(u64);
 
 impl Random {
@@ -32,14 +32,14 @@ impl Random {
     }
 }
 
-/// Records a live block and the seed of its contents.
+/// A live block, and the seed of its contents.
 struct LiveBlock {
     address: usize,
     size: usize,
     seed: u8,
 }
 
-/// Distance in bytes between those that are written and checked, in addition to the last one.
+/// Distance between the bytes of a block that are written and checked. The last byte is, too.
 const STRIDE: usize = 509;
 
 fn mark(seed: u8, offset: usize) -> u8 {

@@ -1,6 +1,7 @@
 //! Names the causes for which a request is served with less than it asked for.
 
-/// Names a cause, whose number indexes [`crate::HeapReport::not_granted`].
+/// A reason for which a request was served with less than it asked for. Its number is an index of
+/// [`crate::HeapReport::not_granted`].
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -24,11 +25,11 @@ pub enum Cause {
     Pages64kOvertaken = 8,
     /// The kernel refused `mlock`, because of the limit on locked memory (`ulimit -l`).
     LockRefused = 9,
-    /// The kernel refused `mbind`: no such node, or forbidden in this container.
+    /// The kernel refused `mbind`: the NUMA node does not exist, or is forbidden in this container.
     NodeRefused = 10,
     /// The hugetlb blocks of a forked child were copied to ordinary pages.
     DemotedInChild = 11,
-    /// A growing block was copied, because its pages could not be moved by page tables.
+    /// A growing block was copied, because the kernel refused to move its pages to another address.
     MoveRefused = 12,
     /// The kernel refused to populate memory ahead of need.
     PopulateRefused = 13,
@@ -47,7 +48,7 @@ pub enum Cause {
     FarNotLocked = 19,
     /// The library refused a request of `madvise` or `mremap` that far memory does not support.
     FarAdvice = 20,
-    /// Another allocator serves every block of the program.
+    /// Another allocator, which is linked to the program or preloaded, serves all of its blocks.
     OtherAllocator = 21,
     /// Small pages were used, because large ones could have exceeded the memory limit.
     NearLimit = 22,

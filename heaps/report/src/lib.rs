@@ -26,9 +26,9 @@ pub use record::{
     BlockKind, BlockRecord, Counters, FarStore, HeapReport, MAX_ADVISED, PageChoice, Region, Rest, Signpost,
 };
 
-/// A [`Signpost`] begins with these bytes.
+/// The first bytes of a [`Signpost`].
 pub const MAGIC: [u8; 8] = *b"LARGESSE";
-/// The version changes with every change of the layout; readers refuse other versions.
+/// Version of the layout, which changes with every change of the layout. Readers refuse other versions.
 pub const VERSION: u32 = 6;
-/// The memory file has this name, which `/proc/PID/maps` shows as `/memfd:largesse (deleted)`.
+/// Name of the memory file with the signpost. `/proc/PID/maps` shows it as `/memfd:largesse (deleted)`.
 pub const MEMFD_NAME: &core::ffi::CStr = c"largesse";

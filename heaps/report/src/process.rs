@@ -3,12 +3,13 @@
 
 /// Number of 64-bit words in a record.
 pub const RECORD_WORDS: usize = 256;
-/// The version changes with every change of the layout below; readers skip records of other versions.
+/// Version of the layout of [`RecordWord`], which changes with every change of it. Readers skip records of other
+/// versions.
 pub const RECORD_VERSION: u64 = 1;
 /// Number of words of the command line at the end of a record: 512 bytes, padded with zeros.
 pub const COMMAND_WORDS: usize = 64;
 
-/// Gives the indices of the words of a record. Times are nanoseconds of `CLOCK_MONOTONIC`.
+/// Indices of the words of a record. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[repr(usize)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordWord {
@@ -28,11 +29,11 @@ pub enum RecordWord {
     LargePeak = 6,
     /// The word is the number of bytes outside far memory that `--local` does not bound, as last counted.
     Uncovered = 7,
-    /// Here begin the counters in [`Counters::NAMES`](crate::Counters::NAMES).
+    /// The first of the words with the counters in [`Counters::NAMES`](crate::Counters::NAMES).
     Counters = 8,
-    /// Here begin the counts for [`Cause::ALL`](crate::Cause::ALL).
+    /// The first of the words with the number of occurrences of each cause in [`Cause::ALL`](crate::Cause::ALL).
     NotGranted = 32,
-    /// Here begins the text of the command line.
+    /// The first of the words with the text of the command line.
     Command = RECORD_WORDS - COMMAND_WORDS,
 }
 

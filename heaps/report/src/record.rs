@@ -2,10 +2,10 @@
 
 use crate::{CAUSES, MAGIC, VERSION};
 
-/// Largest number of advised mappings of other libraries that are recorded.
+/// Largest number of mappings of other libraries that are recorded as advised for huge pages.
 pub const MAX_ADVISED: usize = 512;
 
-/// Tells readers of the named memory file where to find the report.
+/// The contents of the memory file by which readers find the report of a process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Signpost {
@@ -35,7 +35,7 @@ impl Signpost {
     }
 }
 
-/// Names the kind of page that the user chose.
+/// The kind of page that the user chose.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PageChoice {
@@ -55,7 +55,7 @@ pub enum PageChoice {
 }
 
 impl PageChoice {
-    /// Lists every kind with its option value.
+    /// Every kind of page with its option value, such as `thp`.
     pub const WORDS: [(&'static str, PageChoice); 6] = [
         ("auto", PageChoice::Auto),
         ("thp", PageChoice::Thp),
@@ -65,18 +65,18 @@ impl PageChoice {
         ("4k", PageChoice::Small),
     ];
 
-    /// Returns the option value.
+    /// Returns the option value of this kind of page.
     #[must_use]
     pub fn word(self) -> &'static str {
         PageChoice::WORDS[self as usize].0
     }
 }
 
-/// States the kind of memory that backs one block.
+/// The kind of page that backs a block.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BlockKind {
-    /// The record is unused.
+    /// The record is unused: there is no block.
     #[default]
     Free = 0,
     /// The block is advised for transparent huge pages.
@@ -91,7 +91,7 @@ pub enum BlockKind {
     Mixed = 5,
 }
 
-/// Tells which memory a segment of far memory holds.
+/// The memory of the program that a segment of far memory holds.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
@@ -104,7 +104,8 @@ pub enum Region {
 }
 
 impl Region {
-    /// Returns the displayed word for a label, and `unknown` for other numbers.
+    /// Returns the word that is displayed for a segment whose label is this number, and `unknown` for numbers that
+    /// label nothing.
     #[must_use]
     pub const fn word(label: u64) -> &'static str {
         const WORDS: [&str; 3] = ["heap", "static", "mapping"];
@@ -112,13 +113,13 @@ impl Region {
     }
 }
 
-/// Describes the store that holds far pages.
+/// The store that holds a program's far pages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FarStore {
-    /// Process number of the agent that holds them; 0 if the program holds them itself.
+    /// Process number of the agent that holds far pages, or 0 if the program holds them itself.
     pub agent: u64,
-    /// Name of the store without secrets, padded with zeros.
+    /// Name of the store, padded with zeros. Passwords and keys are left out.
     pub name: [u8; 248],
 }
 
@@ -140,7 +141,7 @@ impl FarStore {
     }
 }
 
-/// Describes one live block.
+/// A live block, or an unused record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockRecord {
@@ -148,10 +149,11 @@ pub struct BlockRecord {
     pub address: u64,
     /// Number of bytes that the caller requested.
     pub size: u64,
-    /// A [`BlockKind`] as a number, because a reader may find any value in another process's memory.
+    /// Number of the [`BlockKind`]. The type is not the enumeration, because a reader may find any value in another
+    /// process's memory.
     pub kind: u32,
-    /// Zero if the whole block is of one kind, else the second part as packed by [`Rest`]. In an unused record, the
-    /// number of the next unused record plus one; 0 at the end.
+    /// 0 if the whole block is of one kind, else the second part as packed by [`Rest`]. In an unused record, the
+    /// number of the next unused record plus one, or 0 if there is none.
     pub rest: u32,
 }
 
@@ -159,8 +161,8 @@ pub struct BlockRecord {
 const SPAN: u64 = 2 << 20;
 
 impl BlockRecord {
-    /// Returns the block, or its two parts if it is on two kinds of page. Numbers that no library writes leave it
-    /// whole.
+    /// Returns the block, or its two parts if it is on two kinds of page. If the numbers are such as no library
+    /// writes, it returns the whole block.
     #[must_use]
     pub fn parts(self) -> (BlockRecord, Option<BlockRecord>) {
         let second = Rest::unpack(self.rest).and_then(|rest| {
@@ -173,7 +175,8 @@ impl BlockRecord {
         (BlockRecord { size, rest: 0, ..self }, second)
     }
 
-    /// Describes `size` bytes from `address` on, which must lie in the block, with the kinds of page that they have.
+    /// Describes the part of a block that is `size` bytes long and starts at `address`, with the kinds of page that it
+    /// is on.
     #[must_use]
     pub fn cut(self, address: u64, size: u64) -> BlockRecord {
         let (kind, rest) = match self.parts().1 {
@@ -188,11 +191,10 @@ impl BlockRecord {
     }
 }
 
-/// Describes the second part of a block that is on two kinds of page.
+/// The second part of a block that is on two kinds of page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// Number of 2 MiB units before the second part, counted from the one in which the block starts; from 1 to 2^24 -
-    /// 1.
+    /// Number of spans of 2 MiB from the one in which the block starts to the second part, 1 to 2^24 - 1.
     pub spans: u32,
     /// Number of the second part's [`BlockKind`], below 256.
     pub kind: u32,
@@ -220,19 +222,20 @@ pub struct Counters {
     pub allocations: u64,
     /// Number of blocks freed.
     pub frees: u64,
-    /// Number of bytes requested for live blocks.
+    /// Sum of the sizes in bytes that were requested for live blocks.
     pub live_bytes: u64,
     /// Highest value of `live_bytes`.
     pub peak_bytes: u64,
-    /// Number of blocks of which at least half was touched before they were allocated.
+    /// Number of allocated blocks of which at least half had been touched before.
     pub reused: u64,
     /// Number of allocated bytes whose first touch was still to be paid.
     pub fresh_bytes: u64,
-    /// Number of bytes of free memory retained for reuse now.
+    /// Number of bytes of free memory that are retained for reuse now.
     pub retained_bytes: u64,
-    /// Number of bytes returned to the kernel by decay, bound or trim.
+    /// Number of bytes returned to the kernel: because they were free for a while, exceeded the bound, or at a call of
+    /// `malloc_trim`.
     pub returned_bytes: u64,
-    /// Number of bytes populated ahead of need.
+    /// Number of bytes whose pages were populated before a program asked for them.
     pub populated_bytes: u64,
     /// Number of bytes that `calloc` did not have to clear.
     pub clear_skipped_bytes: u64,
@@ -240,14 +243,14 @@ pub struct Counters {
     pub resized_in_place: u64,
     /// Number of blocks whose pages were moved by `mremap`.
     pub moved_by_mremap: u64,
-    /// Number of mappings of other libraries that were advised.
+    /// Number of mappings of other libraries for which huge pages were advised.
     pub advised_mappings: u64,
-    /// Number of bytes of these mappings.
+    /// Number of bytes of the mappings counted in `advised_mappings`.
     pub advised_bytes: u64,
 }
 
 impl Counters {
-    /// Lists the names of the totals, in the order of [`Counters::all`].
+    /// Names of the counters, in the order of [`Counters::all`].
     pub const NAMES: [&'static str; 14] = [
         "allocations",
         "frees",
@@ -265,7 +268,7 @@ impl Counters {
         "advised_bytes",
     ];
 
-    /// Returns every total, in the order of the fields.
+    /// Returns the value of every counter, in the order of the fields.
     #[must_use]
     pub const fn all(&self) -> [u64; 14] {
         [
@@ -287,16 +290,16 @@ impl Counters {
     }
 }
 
-/// Describes a heap to other processes. `generation` is odd while the block records are being changed.
+/// The description of a heap for other processes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeapReport {
-    /// Number of changes that have begun, plus the number of those that have ended. A reader that copies the records
-    /// must copy them again if this number is odd or has changed.
+    /// Number of changes of the block records that have begun, plus the number of those that have ended. A reader that
+    /// copies the records must copy them again if this number was odd or has changed.
     pub generation: u64,
     /// Address of the first [`BlockRecord`].
     pub blocks: u64,
-    /// Number of records ever used, live blocks included.
+    /// Number of records from the first one that have ever been used, those of live blocks included.
     pub slots: u64,
     /// Start of the reserved address range.
     pub range_start: u64,
@@ -314,15 +317,15 @@ pub struct HeapReport {
     pub enabled: u32,
     /// 1 if every block is locked in memory, else 0.
     pub locked: u32,
-    /// How calls reach the library: 0 if it was preloaded, 1 if the relocation slots of an R session were patched, 2 if
-    /// the program calls functions that the library gave it.
+    /// How the program's calls reach the library: 0 if it was preloaded, 1 if the relocation slots of an R session
+    /// were patched, 2 if the program calls functions that the library gave it.
     pub patched: u32,
-    /// NUMA policy: -1 first touch, -2 interleave, else the node.
+    /// NUMA policy of the heap's memory: -1 first touch, -2 interleave, else the number of the node.
     pub node: i32,
     /// Address of the counters of far memory, in the order of `largesse_pager::Count`; 0 without far memory.
     pub far: u64,
-    /// Address of the words of each far memory segment (`largesse_pager::SegmentWords`), whose labels are [`Region`]s;
-    /// 0 without far memory.
+    /// Address of the counters of the segments of far memory (`largesse_pager::SegmentWords`), each labelled with a
+    /// [`Region`]. 0 without far memory.
     pub far_segments: u64,
     /// Address of the [`FarStore`]; 0 without far memory.
     pub far_store: u64,
@@ -336,7 +339,8 @@ pub struct HeapReport {
     pub counters: Counters,
     /// Number of occurrences of each [`crate::Cause`].
     pub not_granted: [u64; CAUSES],
-    /// Address and length in bytes of other libraries' mappings that were advised; zero if unused.
+    /// Address and length in bytes of each mapping of other libraries for which huge pages were advised. Unused
+    /// entries are zero.
     pub advised: [[u64; 2]; MAX_ADVISED],
 }
 
@@ -351,7 +355,7 @@ mod tests {
         BlockRecord { address: 5 * MIB, size: 8 * MIB, kind: BlockKind::Hugetlb as u32, rest }
     }
 
-    /// Address and size in MiB, and the kind.
+    /// Address and size in MiB of a part of a block, and the number of its kind of page.
     type Part = (u64, u64, u32);
 
     fn parts(block: BlockRecord) -> (Part, Option<Part>) {

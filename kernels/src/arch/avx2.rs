@@ -1,6 +1,6 @@
-//! AVX2 and FMA: sixteen registers of 32 bytes hold the lanes, eight at a time. For long vectors all sixteen are used
-//! at once, which leaves no other register but reads cache lines in order, so that the processor prefetches more. A
-//! plain sum needs no other register.
+//! Defines the kernels for AVX2 with FMA: sixteen registers of 32 bytes hold the lanes, eight registers at a time. For
+//! long vectors all sixteen are used at a time. That leaves no register for other values, but reads cache lines in
+//! order, so that the processor prefetches more. A plain sum needs no other register, and does so from two rows on.
 
 use super::prelude::*;
 use core::arch::x86_64::*;

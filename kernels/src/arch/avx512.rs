@@ -1,7 +1,8 @@
-//! AVX-512 (F and VL): eight registers of 64 bytes hold the lanes. Long vectors use sixteen registers of 32 bytes: Zen
-//! 4 takes 1.09 cycles for a load of 64 bytes along with other work and 1.03 for two of 32, and two loads in a line
-//! prefetch more of it. A vector is long from the number of rows at which that outweighs the costlier first and last
-//! row. `axpy` also uses registers of 32 bytes, because stores of 64 bytes are slower.
+//! Defines the kernels for AVX-512 (F and VL): eight registers of 64 bytes hold the lanes. For long vectors sixteen
+//! registers of 32 bytes do: Zen 4 takes 1.09 cycles for a load of 64 bytes along with other work and 1.03 for two of
+//! 32, and two loads in a cache line make the processor prefetch more. A vector counts as long from the number of rows
+//! at which this gains more time than the smaller registers lose in the first and last row. `axpy` also uses registers
+//! of 32 bytes, because stores of 64 bytes are slower.
 
 use super::prelude::*;
 use super::simd::Shifts;
@@ -17,8 +18,8 @@ pub(super) static F32: KernelTable<f32> = KernelTable {
     ..fused!(f32, "avx512f,avx512vl,avx2,fma", __m512, lanes 8, at_once 8, long __m256, lanes 16, at_once 16, reads 4, from dot 4, sum 8, asum 32, sumsq 32, complex 512, axpy 8 of __m256, Permutes)
 };
 
-/// Loads every register twice, as if for two vectors, which gives 2 per cent more from the third-level cache and from
-/// memory.
+/// Computes `sumsq` for vectors beyond the second-level cache, as the product of the vector with itself. Each register
+/// is loaded twice, which is 2 per cent faster from the third-level cache and from memory.
 ///
 /// # Safety
 /// The requirements are those of `KernelTable::sumsq`.
@@ -117,7 +118,8 @@ unsafe fn halves_f32(sums: __m512) -> __m256 {
     }
 }
 
-/// Assembles a misaligned register from two aligned ones by one permutation, which selects any lanes of either.
+/// Assembles a misaligned register from two aligned ones by a permutation, an instruction that can select any lanes of
+/// both.
 struct Permutes;
 
 impl Shifts<__m512d> for Permutes {

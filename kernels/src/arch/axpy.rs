@@ -1,4 +1,5 @@
-//! `y[i] = a * x[i] + y[i]`: elements are independent, so that only a NaN's payload needs care.
+//! Computes `y[i] = a * x[i] + y[i]`. The elements are independent of each other, so that only the payload of a NaN
+//! needs care.
 //!
 //! Results are checked in blocks before they are stored; a block with a NaN is computed again element by element. A
 //! processor that loads and stores in every cycle has no time to do both in turn, so two blocks are in progress: while
@@ -8,7 +9,7 @@ use super::simd::{Nans, Shifts};
 use crate::Element;
 use crate::reference::settle;
 
-/// Number of elements below which vectors are short, and stores are not aligned first.
+/// Number of elements from which a vector is long enough to align the stores first.
 pub(super) const ALIGN_FROM: usize = 64;
 
 /// Computes `axpy` in blocks of `K` registers. `by_one` is [`one_by_one`], compiled for the instruction set.
@@ -53,7 +54,7 @@ pub(super) unsafe fn axpy<V: Nans, S: Shifts<V>, const K: usize>(
     unsafe { call.rest(call.blocks::<K>(done, n, read), n) };
 }
 
-/// Computes `axpy` for less than [`ALIGN_FROM`] elements.
+/// Computes `axpy` for fewer than [`ALIGN_FROM`] elements, without aligning the stores.
 ///
 /// # Safety
 /// The requirements are those of [`axpy`].
@@ -79,10 +80,10 @@ pub(super) unsafe fn short<V: Nans, const K: usize>(
     unsafe { call.rest(done, n) };
 }
 
-/// Points to [`one_by_one`] compiled for an instruction set.
+/// The type of [`one_by_one`], compiled for an instruction set.
 pub(super) type ByOne<T> = unsafe fn(T, *const T, *mut T, usize);
 
-/// Holds the arguments that all blocks of a call share.
+/// The arguments of a call of `axpy`, which all its blocks share.
 struct AxpyCall<V: Nans> {
     a: V::Element,
     factor: V,
@@ -95,7 +96,7 @@ struct AxpyCall<V: Nans> {
 /// The requirements are those of [`axpy`]; `read(at)` returns the register of `x` from element `at` on, and all named
 /// elements exist.
 impl<V: Nans> AxpyCall<V> {
-    /// Processes elements `done..n`: one register at a time, then single elements.
+    /// Computes elements `done..n`: one register at a time, then single elements.
     #[inline(always)]
     unsafe fn rest(&self, mut done: usize, n: usize) {
         // SAFETY: the caller's promise.
@@ -111,8 +112,8 @@ impl<V: Nans> AxpyCall<V> {
         }
     }
 
-    /// Processes blocks of `K` registers from element `done` on, as many as end by `end`, and returns the number of
-    /// elements done.
+    /// Computes the blocks of `K` registers from element `done` on that end at `end` or before. Returns the index of
+    /// the first element that is not computed yet.
     #[inline(always)]
     unsafe fn blocks<const K: usize>(&self, mut done: usize, end: usize, read: impl Fn(usize) -> V) -> usize {
         let block = K * V::COUNT;
@@ -152,7 +153,7 @@ impl<V: Nans> AxpyCall<V> {
         unsafe { self.factor.mul_add(read(at), V::load(self.y.add(at))) }
     }
 
-    /// Stores the results from element `at` on, and returns those of the next block.
+    /// Stores the results from element `at` on, and returns the results of the next block.
     #[inline(always)]
     unsafe fn put_and_read<const K: usize>(
         &self,
@@ -185,7 +186,7 @@ impl<V: Nans> AxpyCall<V> {
         }
     }
 
-    /// Returns the results with NaNs replaced by the reference's rule.
+    /// Returns the results from element `at` on, with NaNs replaced by the reference's rule.
     #[inline(always)]
     unsafe fn settled<const K: usize>(&self, at: usize, results: [V; K]) -> [V; K] {
         // SAFETY: the instruction set.

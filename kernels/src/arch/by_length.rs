@@ -1,7 +1,7 @@
 //! Defines kernels that take the shortest path for short vectors.
 
-/// Defines a function that handles short vectors itself, and calls others for middle and long ones: the short path is
-/// then small and saves no registers.
+/// Defines a function that computes short vectors itself, and calls other functions for middle and long ones. So the
+/// path for short vectors is small and saves no registers.
 macro_rules! by_length {
     (
         $features:literal, fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty {

@@ -1,11 +1,12 @@
 //! Defines the table of kernels of an instruction set with fused multiply-add, from its registers and their number.
 //!
-//! The file of the instruction set supplies the names that the macro uses, by `super::prelude`.
+//! The file of each instruction set imports the names that the macro uses from `super::prelude`.
 
-/// Defines the functions of one element type for an instruction set with fused multiply-add. `$n` registers `$v` hold
-/// the lanes, `$a` of them at a time (half as many for complex numbers); for long vectors `$far` registers `$w`,
-/// `$together` at a time. `$g` registers are loaded before the first is added. The number of rows of lanes from which
-/// vectors are long depends on the kernel. `axpy` uses `$k` registers `$half` at a time.
+/// Defines the functions of one element type for an instruction set with fused multiply-add. `$n` registers of type
+/// `$v` hold the lanes, and `$a` of them are processed at a time (half as many for complex numbers). For long vectors
+/// `$far` registers of type `$w` do, `$together` at a time. `$g` registers are loaded before the first of them is
+/// added. The number of rows from which a vector is long depends on the kernel. `axpy` uses `$k` registers of type
+/// `$half` at a time.
 macro_rules! fused {
     (
         $t:ty, $features:literal, $v:ty, lanes $n:literal, at_once $a:literal,

@@ -25,11 +25,11 @@ mod sse2;
 use crate::Isa;
 use crate::table::KernelTable;
 
-/// Points to the tables of one instruction set, for both element types.
+/// The kernels of one instruction set, for both element types.
 pub(crate) type Tables = (&'static KernelTable<f64>, &'static KernelTable<f32>);
 
-/// Returns the kernels of an instruction set, or `None` if this program was compiled for another architecture. It does
-/// not check that the processor has it.
+/// Returns the kernels of an instruction set, or `None` if this program was compiled for another architecture. The
+/// caller must check that the processor has the instruction set.
 pub(crate) fn tables(isa: Isa) -> Option<Tables> {
     match isa {
         #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! NEON: thirty-two registers of 16 bytes hold the lanes, sixteen at a time.
+//! Defines the kernels for NEON: thirty-two registers of 16 bytes hold the lanes, sixteen registers at a time.
 
 use super::prelude::*;
 use core::arch::aarch64::*;
@@ -6,7 +6,7 @@ use core::arch::aarch64::*;
 pub(super) static F64: KernelTable<f64> = fused!(f64, "neon", float64x2_t, lanes 32, at_once 16, long float64x2_t, lanes 32, at_once 16, reads 1, from dot 256, sum 256, asum 256, sumsq 256, complex 512, axpy 8 of float64x2_t, Crossing);
 pub(super) static F32: KernelTable<f32> = fused!(f32, "neon", float32x4_t, lanes 32, at_once 16, long float32x4_t, lanes 32, at_once 16, reads 1, from dot 256, sum 256, asum 256, sumsq 256, complex 512, axpy 8 of float32x4_t, Crossing);
 
-/// A masked load reads this half-open range of lanes.
+/// The half-open range of lanes that a masked load reads.
 type Range = (usize, usize);
 
 impl Simd for float64x2_t {

@@ -4,7 +4,7 @@
 use super::axpy;
 use crate::{Complex, Element, Vector, VectorMut};
 
-/// Folds `term` over the indices `i < n` in `L` lanes, and adds the lanes in halves.
+/// Folds `term` over the indices `i < n` in `L` lanes, and adds the lanes in halves (see [`mod@crate::reference`]).
 #[inline(always)]
 fn lanes<T: Element, const L: usize>(n: usize, term: impl Fn(T, usize) -> T) -> T {
     let mut sums = [T::ZERO; L];

@@ -1,4 +1,4 @@
-//! Collects the names that the files of instruction sets use.
+//! Collects the names that the files of the instruction sets use.
 
 pub(super) use super::by_length::by_length;
 pub(super) use super::fused::{fused, strided};

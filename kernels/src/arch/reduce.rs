@@ -1,9 +1,10 @@
 //! Implements the loop of every sum, once for all instruction sets.
 //!
 //! # The lanes in registers
-//! `N` registers hold the lanes: the elements are rows of `N` registers, and each position in a row is one lane. If `N`
-//! exceeds the instruction set's registers, `A` of them are processed at a time, over a block of rows. `G` registers
-//! are loaded before the first of them is added: consecutive loads are faster than loads between additions.
+//! `N` registers hold the lanes. The elements of a vector are divided into rows of `N` registers, and all elements at
+//! one position of their rows belong to one lane. If `N` exceeds the number of the processor's registers, `A` of the
+//! `N` are processed at a time, over a block of rows, before the next `A`. `G` registers are loaded before the first
+//! of them is added, because consecutive loads are faster than loads between additions.
 //!
 //! # Misaligned vectors take no longer
 //! A load that crosses two cache lines takes the time of two. So positions are counted from the aligned address below
@@ -22,15 +23,16 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Number of rows below which vectors are loaded unaligned; at least one, of which the first register is masked.
+/// Number of rows from which a vector is loaded by aligned loads. It is at least one, because the first register of
+/// the first row is masked.
 const ALIGN_FROM: usize = 2;
-/// Number of registers up to which a vector (or one of half a row) leaves the other lanes at zero, so that the tree
-/// adds the first ones only. (A zero that becomes negative by that is made positive in the end.)
+/// Number of registers up to which a short vector is added by code that leaves the lanes of further registers out of
+/// the tree, as they would be zero. (A zero that becomes negative by this is made positive in the end.)
 const SHORT: usize = 4;
-/// Number of rows in a block: 16 KiB, half of the smallest first-level cache.
+/// Number of rows in a block: 16 KiB of elements, half of the smallest first-level cache.
 const BLOCK: usize = 32;
 
-/// Returns the sum of `M` over one vector of at most half a row, which is `H` registers.
+/// Returns the sum of `M` of each element of a vector of at most half a row, which is `H` registers.
 ///
 /// # Safety
 /// The processor has the instruction set; `n` elements at `x` can be read.
@@ -43,7 +45,7 @@ pub(super) unsafe fn short_one<V: Simd, M: Map<V>, const H: usize>(
     unsafe { half_a_row::<_, H>(One::<V, M>(x, PhantomData), n) }
 }
 
-/// Returns the sum of `M` over one vector.
+/// Returns the sum of `M` of each element of a vector of any length.
 ///
 /// # Safety
 /// The processor has the instruction set; `n` elements at `x` can be read.
@@ -77,7 +79,7 @@ pub(super) unsafe fn short_two<V: Fused, const H: usize>(
     unsafe { half_a_row::<_, H>(Two::<V>(x, y), n) }
 }
 
-/// Returns the sum of products of two vectors.
+/// Returns the sum of products of two vectors of any length.
 ///
 /// # Safety
 /// The processor has the instruction set; `n` elements at `x` and at `y` can be read.
@@ -106,7 +108,7 @@ pub(super) unsafe fn two<V: Fused, S: Shifts<V>, const N: usize, const A: usize,
     unsafe { reduce::<_, _, N, A, G>(terms, middle, shift, n) }
 }
 
-/// Returns the four sums of products of complex vectors of at most half a row.
+/// Returns the four sums of products of complex vectors of at most half a row: see [`Pair`](super::sums::Pair).
 ///
 /// # Safety
 /// The processor has the instruction set; `2 * n` elements at `x` and at `y` can be read.
@@ -120,7 +122,7 @@ pub(super) unsafe fn short_products<V: Fused, const H: usize>(
     unsafe { half_a_row::<_, H>(TwoComplex::<V>(x, y), 2 * n) }
 }
 
-/// Returns the four sums of products of complex vectors.
+/// Returns the four sums of products of complex vectors of any length: see [`Pair`](super::sums::Pair).
 ///
 /// # Safety
 /// The processor has the instruction set; `2 * n` elements at `x` and at `y` can be read.
@@ -150,8 +152,8 @@ fn elements_behind<V: Simd>(address: usize, unit: usize) -> usize {
     if bytes.is_multiple_of(unit * size) { bytes / size } else { 0 }
 }
 
-/// Sums over the positions `shift..shift + n`, at least a row. `middle` reads rows that are neither the first nor the
-/// last.
+/// Returns the sum over the positions `shift..shift + n`, which are at least a row. `middle` reads all rows but the
+/// first and the last, which `edges` reads.
 ///
 /// # Safety
 /// The processor has the instruction set; the elements at these positions can be read; `shift` is less than the lanes
@@ -199,7 +201,8 @@ where
     }
 }
 
-/// Adds a block of rows to the `A` lanes from register `first` on, and the remaining elements after the last row.
+/// Adds some registers of each row of a block: the `A` registers from register `first` of the row on are added to
+/// `sums`. If the block is the last, the elements after its last whole row are added, too.
 ///
 /// # Safety
 /// The requirements are those of [`reduce`], for these rows and positions.
@@ -273,7 +276,7 @@ where
     sums
 }
 
-/// Sums over the positions `0..n`, at most half a row, which is `H` registers.
+/// Returns the sum over the positions `0..n`, at most half a row, which is `H` registers.
 ///
 /// # Safety
 /// The requirements are those of [`reduce`].
@@ -288,7 +291,7 @@ unsafe fn half_a_row<E: Edges, const H: usize>(edges: E, n: usize) -> <E::Sums a
     }
 }
 
-/// Sums over the positions `0..n`, which fit into the first `K` registers of a row.
+/// Returns the sum over the positions `0..n`, which fit into the first `K` registers of a row.
 ///
 /// # Safety
 /// The requirements are those of [`reduce`].
@@ -310,7 +313,8 @@ unsafe fn short<E: Edges, const K: usize>(edges: E, n: usize) -> <E::Sums as Sum
     unsafe { tree(sums) }
 }
 
-/// Starts sums with the elements of one register, from `at` on, that lie before `end`.
+/// Returns the first sums of a register's lanes, from the elements in the register at position `at` that lie before
+/// `end`.
 ///
 /// # Safety
 /// The requirements are those of [`read_up_to`].
@@ -325,7 +329,7 @@ unsafe fn begin_up_to<E: Edges>(edges: E, at: usize, end: usize) -> E::Sums {
     }
 }
 
-/// Adds the elements of one register, from `at` on, that lie before `end` to the sums.
+/// Adds to `sums` the elements in the register at position `at` that lie before `end`.
 ///
 /// # Safety
 /// The requirements are those of [`read_up_to`].
@@ -339,7 +343,7 @@ unsafe fn add_up_to<E: Edges>(sums: E::Sums, edges: E, at: usize, end: usize) ->
     }
 }
 
-/// Reads the elements of one register, from `at` on, that lie before `end`, or returns `None` if there are none.
+/// Reads the elements in the register at position `at` that lie before `end`, or returns `None` if there are none.
 ///
 /// # Safety
 /// The processor has the instruction set; the elements at `at..end` can be read.
@@ -360,7 +364,7 @@ unsafe fn read_up_to<E: Edges>(edges: E, at: usize, end: usize) -> Option<E::Rea
     }
 }
 
-/// Adds the lanes in halves, down to the result.
+/// Adds the lanes in halves until one sum is left.
 ///
 /// # Safety
 /// The processor has the instruction set.

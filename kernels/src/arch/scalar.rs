@@ -1,4 +1,4 @@
-//! Contains the portable code, compiled for the instructions that every processor of the architecture has.
+//! Defines the portable kernels, compiled for the instructions that every processor of the architecture has.
 
 use super::portable;
 use crate::table::{KernelTable, Strided, of_products};
@@ -43,7 +43,7 @@ macro_rules! functions {
     }};
 }
 
-/// Instruction sets that accelerate only some kernels start from this portable table.
+/// The portable kernels for `f64`, from which instruction sets that accelerate only some kernels take the others.
 pub(super) const F64_FUNCTIONS: KernelTable<f64> = functions!(f64);
-/// Instruction sets that accelerate only some kernels start from this portable table for `f32`.
+/// The portable kernels for `f32`, from which instruction sets that accelerate only some kernels take the others.
 pub(super) const F32_FUNCTIONS: KernelTable<f32> = functions!(f32);

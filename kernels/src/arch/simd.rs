@@ -2,14 +2,14 @@
 
 use crate::Element;
 
-/// Abstracts a vector register of numbers.
+/// A vector register of numbers.
 ///
 /// # Safety of every method
 /// The processor has the instruction set of the type. Methods are inlined into functions that enable it: only there do
 /// they become single instructions.
 pub(crate) trait Simd: Copy {
     type Element: Element;
-    /// A selection of lanes, which is one range of them.
+    /// A selection of neighbouring lanes of a register.
     type Mask: Copy;
     /// Number of lanes of the register, at most 16.
     const COUNT: usize;
@@ -30,12 +30,12 @@ pub(crate) trait Simd: Copy {
     unsafe fn swap_pairs(self) -> Self;
     /// Returns the mask of lanes `from..to`.
     unsafe fn mask(from: usize, to: usize) -> Self::Mask;
-    /// Loads the lanes of the mask, and zeros into the others.
+    /// Loads the lanes of the mask from memory, and sets the others to zero.
     /// # Safety
-    /// The elements of the mask's lanes can be read; no other is.
+    /// The elements in the mask's lanes can be read. No other element is read.
     unsafe fn load_masked(from: *const Self::Element, mask: Self::Mask) -> Self;
 
-    /// Adds the lanes in halves, down to lanes 0 and 1.
+    /// Adds the lanes of the register in halves until two are left.
     #[inline(always)]
     unsafe fn tree_pair(self) -> [Self::Element; 2] {
         let mut lanes = [Self::Element::ZERO; 16];
@@ -51,7 +51,7 @@ pub(crate) trait Simd: Copy {
         [lanes[0], lanes[1]]
     }
 
-    /// Returns the sum of the lanes, added in halves.
+    /// Returns the sum of the lanes of the register, added in halves.
     #[inline(always)]
     unsafe fn tree(self) -> Self::Element {
         // SAFETY: the caller's promise.
@@ -60,25 +60,25 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// Abstracts a register of an instruction set that has a fused multiply-add.
+/// A register of an instruction set that has a fused multiply-add.
 pub(crate) trait Fused: Simd {
     /// Returns `self * b + c`, rounded once.
     unsafe fn mul_add(self, b: Self, c: Self) -> Self;
 }
 
-/// Abstracts a register in which NaNs can be detected.
+/// A register in which NaNs can be detected.
 pub(crate) trait Nans: Fused {
     /// Returns a register with all bits set in lanes where `a` or `b` is a NaN, and none in the others.
     unsafe fn nans(a: Self, b: Self) -> Self;
     unsafe fn or(self, other: Self) -> Self;
-    /// Returns whether some lane's sign bit is set.
+    /// Returns whether the sign bit of any lane is set.
     unsafe fn any(self) -> bool;
 }
 
-/// Loads lanes `from..to` and zeros into the others, for registers without masked loads.
+/// Loads lanes `start..end` and sets the others to zero, for registers without masked loads.
 ///
 /// # Safety
-/// The processor has the instruction set; these elements can be read.
+/// The processor has the instruction set; the elements in lanes `start..end` can be read.
 #[inline(always)]
 pub(crate) unsafe fn load_some<V: Simd>(from: *const V::Element, (start, end): (usize, usize)) -> V {
     let mut lanes = [V::Element::ZERO; 4];
@@ -91,21 +91,21 @@ pub(crate) unsafe fn load_some<V: Simd>(from: *const V::Element, (start, end): (
     unsafe { V::load(lanes.as_ptr()) }
 }
 
-/// Abstracts how a vector whose registers cross cache lines is read.
+/// A way to read a vector whose registers cross cache lines.
 ///
 /// # Safety of every method
 /// The processor has the instruction set.
 pub(crate) trait Shifts<V: Simd> {
-    /// Whether assembling a register from two costs less than a load that crosses two lines.
+    /// Whether assembling a register from two aligned ones costs less than a load that crosses two cache lines.
     const PAYS: bool;
-    /// A shift distance in the form that the instruction takes.
+    /// A number of elements by which to shift, in the form that the instruction takes.
     type By: Copy;
     unsafe fn by(elements: usize) -> Self::By;
-    /// Returns lanes `by..` of `low`, followed by the first lanes of `high`.
+    /// Returns the lanes of `low` from lane `by` on, followed by the first lanes of `high`.
     unsafe fn shifted(low: V, high: V, by: Self::By) -> V;
 }
 
-/// Reads misaligned registers with loads that cross cache lines.
+/// Reads misaligned registers by loads that cross cache lines.
 pub(crate) struct Crossing;
 
 impl<V: Simd> Shifts<V> for Crossing {
@@ -119,7 +119,7 @@ impl<V: Simd> Shifts<V> for Crossing {
     }
 }
 
-/// Defines methods that are unsafe for one reason only: the instruction set.
+/// Defines methods that are unsafe only because the processor must have the instruction set.
 macro_rules! methods {
     ($(fn $name:ident($($argument:tt $(: $type:ty)?),*) -> $result:ty { $($body:tt)* })*) => {
         $(

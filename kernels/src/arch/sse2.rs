@@ -1,5 +1,6 @@
-//! SSE2: thirty-two registers of 16 bytes hold the lanes, eight at a time. Without a fused multiply-add, all other
-//! kernels are the portable code, which calls the C library.
+//! Defines the kernels for SSE2: thirty-two registers of 16 bytes hold the lanes, eight registers at a time. Only
+//! `sum` and `asum` use them. All other kernels need a fused multiply-add, and are the portable code, which calls the
+//! C library for it.
 
 use super::prelude::*;
 use super::scalar;
@@ -20,7 +21,7 @@ macro_rules! sums {
     }};
 }
 
-/// A masked load reads this half-open range of lanes.
+/// The half-open range of lanes that a masked load reads.
 type Range = (usize, usize);
 
 impl Simd for __m128d {
@@ -68,7 +69,8 @@ impl Simd for __m128 {
     }
 }
 
-/// Returns the register unchanged, and hides from the compiler that some lanes will not be read.
+/// Returns the register unchanged. The compiler cannot know that some of its lanes will not be read, and must compute
+/// all.
 #[inline(always)]
 fn opaque(mut lanes: __m128) -> __m128 {
     // SAFETY: the assembly has no instruction.

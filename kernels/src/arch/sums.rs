@@ -1,26 +1,26 @@
-//! Defines the accumulators of sums, which are one register or two for each register of a row.
+//! Defines the sums that a loop keeps: one register of them, or two, for each register of a row.
 
 use super::simd::Simd;
 
-/// Abstracts the accumulators of one register's lanes.
-///
-/// The processor has the instruction set.
+/// The sums that belong to the lanes of one register of a row. All methods require that the processor has the
+/// instruction set.
 pub(super) trait Sums: Copy {
     type Simd: Simd;
     type Output;
 
     unsafe fn zero() -> Self;
-    /// Adds the accumulators of another register: one step of the tree.
+    /// Adds the sums that belong to another register: one step of the tree.
     unsafe fn join(self, other: Self) -> Self;
-    /// Adds the lanes within a register: the last steps of the tree.
+    /// Adds the sums within the register: the last steps of the tree.
     unsafe fn finish(self) -> Self::Output;
 }
 
-/// Accumulates a real sum.
+/// A register of sums of real numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Single<V>(pub(super) V);
 
-/// Accumulates products of complex numbers: of equal parts, and of unequal parts.
+/// Two registers of sums of products of complex numbers: in the first, of real times real and imaginary times
+/// imaginary parts; in the second, of real times imaginary and imaginary times real parts.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V>(pub(super) V, pub(super) V);
 

@@ -1,45 +1,46 @@
-//! Defines the terms that a sum adds at each position.
+//! Defines the terms of a sum: what is read at each position of the vectors, and how it is added.
 
 use super::simd::{Fused, Shifts, Simd};
 use super::sums::{Pair, Single, Sums};
 use core::marker::PhantomData;
 
-/// Elements in memory, at positions counted from an address.
+/// The terms of a sum, read from elements in memory at positions counted from an address.
 ///
 /// # Safety of every method
-/// The processor has the instruction set, and the elements at these positions can be read.
+/// The processor has the instruction set, and the elements at the positions that are read exist.
 pub(super) trait Terms: Copy {
     type Sums: Sums;
-    /// Holds the elements at the positions of one register.
+    /// The elements of one register of each vector.
     type Read: Copy;
-    /// Reads the elements of one register from `at` on.
+    /// Reads the elements of one register of each vector from position `at` on.
     unsafe fn read(self, at: usize) -> Self::Read;
-    /// Starts sums with the first elements. (Adding them to zero would differ in the sign of a zero only, which the
-    /// reference makes positive in the end.)
+    /// Returns the first sums of a register's lanes, made of the first elements. (Adding these to zero would differ in
+    /// the sign of a zero only, which the reference makes positive in the end.)
     unsafe fn begin(first: Self::Read) -> Self::Sums;
     unsafe fn add(sums: Self::Sums, next: Self::Read) -> Self::Sums;
 }
 
-/// Terms that can also be read at the edges of a vector.
+/// Terms that can also be read at the first and last positions of a vector, where a register is not full.
 pub(super) trait Edges: Terms {
-    /// Reads the elements at the mask's positions, counted from `at`, and zeros elsewhere; no other element is read.
+    /// Reads the elements at the mask's positions, counted from `at`, and sets the others to zero. No other element is
+    /// read.
     unsafe fn read_masked(self, at: usize, mask: Mask<Self>) -> Self::Read;
 }
 
-/// Selects lanes of the registers that hold these terms.
+/// A selection of lanes of the registers that hold the terms `E`.
 pub(super) type Mask<E> = <<<E as Terms>::Sums as Sums>::Simd as Simd>::Mask;
 
-/// A function of one number that is applied before the number is added.
+/// A function that is applied to each element before it is added.
 pub(super) trait Map<V: Simd> {
     unsafe fn begin(x: V) -> V;
     unsafe fn add(sums: V, x: V) -> V;
 }
 
-/// Maps a number to itself.
+/// Returns the element itself.
 pub(super) struct Itself;
-/// Maps a number to its absolute value.
+/// Returns the absolute value of the element.
 pub(super) struct Absolute;
-/// Maps a number to its square.
+/// Returns the square of the element.
 pub(super) struct Square;
 
 impl<V: Simd> Map<V> for Itself {
@@ -83,14 +84,15 @@ impl<V: Fused> Map<V> for Square {
     }
 }
 
-/// Reads the mapped elements of one vector.
+/// The terms `M(x[i])` of one vector.
 pub(super) struct One<V: Simd, M>(pub(super) *const V::Element, pub(super) PhantomData<M>);
-/// Reads the elements of two vectors, whose products are added.
+/// The terms `x[i] * y[i]` of two vectors.
 pub(super) struct Two<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
-/// Reads two complex vectors, whose elements take two positions each.
+/// The terms of the product of two complex vectors. Each complex number takes two positions.
 pub(super) struct TwoComplex<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
-/// Reads two vectors, the second by aligned loads: it starts `by` elements after the given
-/// aligned address. Reads extend to the end of the register with the last element asked for.
+/// The terms `x[i] * y[i]` of two vectors of different alignment. The second vector is read by aligned loads: it
+/// starts `by` elements after the given aligned address. Reads extend to the end of the register with the last element
+/// that is asked for.
 pub(super) struct Apart<V: Simd, S: Shifts<V>>(pub(super) Two<V>, pub(super) S::By);
 
 impl<V: Simd, M: Map<V>> Terms for One<V, M> {

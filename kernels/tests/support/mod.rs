@@ -11,11 +11,11 @@ pub(crate) fn everywhere() -> impl Iterator<Item = Kernels> {
     Isa::ALL.into_iter().filter_map(Kernels::of)
 }
 
-/// Converts an element type from and to bits.
+/// A number that can be converted from and to bits.
 pub(crate) trait Number: Element + Default {
     fn bits(self) -> u64;
     fn of(value: f64) -> Self;
-    /// Returns the number with these bits, of which `f32` takes the low 32.
+    /// Returns the number with these bits. For `f32` these are the low 32.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -43,14 +43,15 @@ impl Number for f32 {
     }
 }
 
-/// Returns lengths around every border: registers, rows, and the length from which loads are aligned.
+/// Returns vector lengths around every border in the code: those of registers, of rows, and the length from which
+/// loads are aligned.
 pub(crate) fn lengths(lanes: usize) -> impl Iterator<Item = usize> {
     let around = [1, 2, 3, 7, 8, 9, 12, 20].into_iter();
     around.map(move |rows| rows * lanes).flat_map(|n| [n - 1, n, n + 1, n + 5]).chain(0..20).chain([37, 45])
 }
 
-/// Generates two vectors of one length: ordinary numbers, numbers of very different sizes, or any values: subnormal
-/// numbers, zeros of both signs, infinities, NaNs with payloads.
+/// Generates two vectors of one length. Their elements are ordinary numbers, numbers of very different sizes, or
+/// special values: zeros of both signs, subnormal numbers, infinities, NaNs with payloads.
 pub(crate) fn numbers<T: Number>() -> impl Strategy<Value = (Vec<T>, Vec<T>)> {
     let len = prop_oneof![0..40_usize, 0..400_usize, 1000..2100_usize];
     (len, 0..4_u8).prop_flat_map(|(len, kind)| (vec(number::<T>(kind), len), vec(number::<T>(kind), len)))
@@ -81,8 +82,8 @@ fn number<T: Number>(kind: u8) -> BoxedStrategy<T> {
     }
 }
 
-/// Holds a copy of elements, a given number of elements after a cache line's start, between numbers that would change a
-/// result.
+/// A copy of elements that starts at a given number of elements after the start of a cache line. The memory before and
+/// after it holds numbers that would change a result.
 pub(crate) struct Placed<T> {
     memory: Vec<T>,
     start: usize,
@@ -107,7 +108,8 @@ impl<T> Placed<T> {
     }
 }
 
-/// Returns a configuration with 60 random cases for each property, or fewer if `PROPTEST_CASES` says so.
+/// Returns a configuration with 60 random cases for each property, or with as many as `PROPTEST_CASES` says if these
+/// are fewer.
 pub(crate) fn fewer() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases.min(60), failure_persistence: None, ..usual }

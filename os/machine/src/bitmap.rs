@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// One more than the largest processor or node number that Linux can be built for.
 pub(crate) const END: u32 = 1 << 16;
 
-/// Holds a set of processor or node numbers below 2^16.
+/// A set of processor or node numbers below 2^16.
 ///
 /// ```
 /// use largesse_machine::Bitmap;
@@ -17,11 +17,11 @@ pub(crate) const END: u32 = 1 << 16;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bitmap {
-    /// Words of 64 numbers each. The last one is not zero, so that equal sets have equal words.
+    /// The set as words of 64 numbers each. The last word is not zero, so that equal sets have equal words.
     words: Vec<u64>,
 }
 
-/// Reports a text that is not a list of numbers.
+/// The error for a text that is not a list of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAList {
     /// The part of the text that could not be parsed.
@@ -84,12 +84,12 @@ impl Bitmap {
         self.words.is_empty()
     }
 
-    /// Returns the numbers in ascending order.
+    /// Returns the numbers of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..END).take(self.words.len() * 64).filter(|number| self.contains(*number))
     }
 
-    /// Returns the lowest number.
+    /// Returns the lowest number of the set, or `None` if it is empty.
     #[must_use]
     pub fn first(&self) -> Option<u32> {
         self.iter().next()
@@ -107,7 +107,7 @@ impl Bitmap {
         self.iter().chain(other.iter()).collect()
     }
 
-    /// Returns the numbers that are not in the other set.
+    /// Returns the numbers of this set that are not in the other.
     #[must_use]
     pub fn without(&self, other: &Bitmap) -> Bitmap {
         self.iter().filter(|number| !other.contains(*number)).collect()
@@ -125,20 +125,20 @@ impl Bitmap {
         self.without(other).is_empty()
     }
 
-    /// Returns the words of 64 numbers each, for system calls.
+    /// Returns the set as a mask for system calls: words of 64 numbers each, the lowest first.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Creates a set from words of 64 numbers each.
+    /// Creates a set from a mask: words of 64 numbers each, the lowest first.
     #[must_use]
     pub fn from_words(words: &[u64]) -> Bitmap {
         let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
         Bitmap { words: words[..used].to_vec() }
     }
 
-    /// Parses a mask of the kernel, such as `00000000,0000000f`: words of 32 numbers, the highest first.
+    /// Parses a mask in the kernel's format, such as `00000000,0000000f`: words of 32 numbers, the highest first.
     pub fn from_mask(text: &str) -> Result<Bitmap, NotAList> {
         let mut set = Bitmap::new();
         let parts: Vec<&str> = text.trim().split(',').collect();
@@ -159,7 +159,7 @@ impl FromIterator<u32> for Bitmap {
     }
 }
 
-/// Parses a list of the kernel, such as `0-3,8`; an empty text is the empty set.
+/// Parses a list in the kernel's format, such as `0-3,8`. An empty text is the empty set.
 impl FromStr for Bitmap {
     type Err = NotAList;
 

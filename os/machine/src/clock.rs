@@ -4,25 +4,26 @@ use crate::cycles::Counter;
 use std::arch::asm;
 use std::time::{Duration, Instant};
 
-/// Number of dependent instructions of one cycle each: additions of two registers whose result is the next one's
-/// operand. New processors would fold several additions of a constant into one.
+/// Number of dependent instructions in a measurement. Each takes one cycle: it adds a register to the result of the
+/// one before. (New processors would fold several additions of a constant into one.)
 const CHAIN: u32 = 64 * ROUNDS;
 const ROUNDS: u32 = 512;
-/// Duration of the search for the highest rate: an idle core takes milliseconds to reach its full clock.
+/// Duration of a measurement, which looks for the highest rate, because an idle core takes milliseconds to reach its
+/// full clock.
 const DURATION: Duration = Duration::from_millis(60);
 
-/// Holds the measured clock rate of a core.
+/// The measured clock rate of a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoreClock {
     /// Highest number of cycles per second of all measurements.
     pub hertz: f64,
-    /// Relative distance of the median measurement below the highest, caused by other programs and clock changes.
+    /// Relative distance of the median measurement below the highest. Other programs and clock changes cause it.
     pub spread: f64,
 }
 
 impl CoreClock {
-    /// Measures the calling thread's core for 60 ms. Returns `None` on architectures without a known one-cycle
-    /// instruction.
+    /// Measures the clock rate of the core on which the calling thread runs, for 60 ms. Returns `None` on
+    /// architectures without a known one-cycle instruction.
     #[must_use]
     pub fn measure(counter: &Counter) -> Option<CoreClock> {
         let began = Instant::now();
@@ -37,7 +38,7 @@ impl CoreClock {
         Some(CoreClock { hertz: best, spread: 1.0 - middle / best })
     }
 
-    /// Returns the number of core cycles per tick of the counter, which are different clocks.
+    /// Returns the number of core cycles for each tick of the counter.
     #[must_use]
     pub fn per_tick(&self, counter: &Counter) -> f64 {
         self.hertz / counter.hertz()

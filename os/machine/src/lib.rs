@@ -12,7 +12,7 @@
 //! The crate knows processors and nodes from `/sys`, pinning of threads, and memory limits from `/proc` and control
 //! groups. It does not know how memory is mapped or placed (that is `largesse_pages`), its callers, or the environment.
 //! # Invariants
-//! 1. Topology is read below a root path, so that a saved `/sys` is read like the live one.
+//! 1. Topology is read below a root path, so that a saved copy of `/sys` is read like the live one.
 //! 2. A refused pin changes nothing, and its error names what was refused.
 //! 3. Ticks of a counter are time, not core cycles: they are different clocks with different types.
 

@@ -1,7 +1,7 @@
 //! Pins the calling thread, or every thread of the process, to processors.
 //!
-//! The kernel grants the part of a request that a cpuset permits, and does not report the rest. Here that is an error,
-//! after which the affinity is as before.
+//! The kernel grants the part of a request that a cpuset permits, and does not report the rest. These functions return
+//! an error instead, and leave the affinity as it was.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use crate::Bitmap;
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// Number of 64-bit words in a mask, for 2^13 processors, the most that Linux for x86-64 is built for.
+/// Number of 64-bit words in a [`Mask`]: for 2^13 processors, the most that Linux for x86-64 is built for.
 const WORDS: usize = 128;
 
-/// Holds a set of processors in the kernel's format, 64 to a word.
+/// A set of processors in the kernel's format: words of 64 processors each, the lowest first.
 pub type Mask = [u64; WORDS];
 
-/// System calls accept this number for the calling thread.
+/// The thread number by which system calls mean the calling thread.
 const ME: i32 = 0;
 
-/// Tells why a thread could not be pinned. Its affinity has not changed.
+/// The reason for which a thread could not be pinned. Its affinity has not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PinError {
     /// The set of processors is empty.
@@ -39,14 +39,14 @@ pub enum PinError {
         /// The processors that are permitted.
         permitted: Bitmap,
     },
-    /// Some processors do not exist, are offline or are not permitted. Which of these it is cannot be told, because the
-    /// file `unread` cannot be read.
+    /// Some processors do not exist, are offline or are not permitted. The file `unread`, which would say which of
+    /// these it is, cannot be read.
     Refused {
         /// The requested processors that cannot be used.
         cpus: Bitmap,
         /// The processors on which this process may run.
         permitted: Bitmap,
-        /// The file that lists the online processors.
+        /// The file that lists the online processors, and why it cannot be read.
         unread: Unread,
     },
     /// The threads of the process are not known, because this directory cannot be read.
@@ -96,7 +96,8 @@ pub fn current() -> Result<Bitmap, PinError> {
     affinity(ME)
 }
 
-/// Returns the current affinity of a thread by its kernel number, where 0 is the calling thread. It allocates nothing.
+/// Returns the current affinity of the thread with this kernel number, where 0 is the calling thread. It allocates
+/// nothing.
 pub fn mask_of(thread: u32) -> Result<Mask, PinError> {
     let thread = i32::try_from(thread).map_err(|_| PinError::Kernel { errno: libc::ESRCH })?;
     let mut words = [0_u64; WORDS];
@@ -105,12 +106,12 @@ pub fn mask_of(thread: u32) -> Result<Mask, PinError> {
     checked(rc).map(|()| words)
 }
 
-/// Pins the calling thread to these processors; threads and programs that it starts later inherit that.
+/// Pins the calling thread to these processors. Threads and programs that it starts later inherit its affinity.
 pub fn thread(cpus: &Bitmap) -> Result<(), PinError> {
     keep(ME, cpus)
 }
 
-/// Pins every thread of the process to these processors, or, after an error, none.
+/// Pins every thread of the process to these processors. After an error no thread is pinned.
 pub fn process(cpus: &Bitmap) -> Result<(), PinError> {
     let mut before = BTreeMap::new();
     // A thread that was not seen yet may have been started by one that was not pinned yet.
@@ -146,7 +147,8 @@ pub fn permitted() -> Bitmap {
     service::ask(ask).ok().flatten().or_else(|| current().ok()).unwrap_or_default()
 }
 
-/// Returns the nodes permitted by `proc/self/status` below `root`, or `None` if it does not list them.
+/// Returns the NUMA nodes that `proc/self/status` below `root` permits to this process, or `None` if it does not list
+/// them.
 #[must_use]
 pub fn permitted_nodes(root: &Path) -> Option<Bitmap> {
     let text = std::fs::read_to_string(root.join("proc/self/status")).ok()?;
@@ -223,7 +225,7 @@ mod tests {
         [cpu].into_iter().collect()
     }
 
-    /// Runs a test in a thread of its own, so that its mask ends with it.
+    /// Runs a test in a thread of its own, so that the thread's affinity ends with the test.
     fn apart(test: impl FnOnce() + Send + 'static) {
         std::thread::spawn(test).join().unwrap();
     }

@@ -1,4 +1,5 @@
-//! Reads how much memory this process may still use, by the machine and by each memory control group around it.
+//! Reads how much memory this process may still use before it reaches the limit of the machine or of a memory control
+//! group.
 //!
 //! # Picture
 //! ```text
@@ -6,23 +7,24 @@
 //!   /proc/self/cgroup ─┐                                  ├─► minimum ─► Room::available
 //!   /proc/self/mountinfo ─► folders ─► limits, usage ─────┘
 //! ```
-//! A process that exceeds a limit is killed without notice, so that only reading it beforehand helps. The files stay
-//! open: reading one again needs one system call and no new descriptor.
+//! A process that exceeds a limit is killed without notice, so that a program must read the limit beforehand. The
+//! files stay open, so that reading one again needs one system call and no new descriptor.
 
 use crate::unread::{self, Unread};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// Value in bytes from which a limit means no limit: version 1 writes the largest number of whole pages.
+/// Number of bytes from which the value of a limit means that there is none: version 1 of control groups writes the
+/// largest number of whole pages.
 const UNLIMITED: u64 = u64::MAX / 4;
-/// Number of bytes read of `memory.stat` and `/proc/meminfo`, whose needed lines are among the first.
+/// Number of bytes read of `memory.stat` and `/proc/meminfo`. The lines that are needed are among the first.
 const MAX_TEXT: usize = 8 << 10;
 
-/// Describes a mount, parsed from a line of `/proc/self/mountinfo`.
+/// A mount, parsed from a line of `/proc/self/mountinfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// The path within the file system that is mounted.
+    /// The directory within the file system that is mounted.
     pub part: &'a str,
     /// The directory on which it is mounted.
     pub point: &'a str,
@@ -30,12 +32,13 @@ pub struct Mount<'a> {
     pub options: &'a str,
     /// Type of the file system.
     pub kind: &'a str,
-    /// Options of the file system: a control group's controllers, or the page size of a hugetlbfs.
+    /// Options of the file system, such as the controllers of a control group hierarchy or the page size of a
+    /// hugetlbfs.
     pub system_options: &'a str,
 }
 
 impl<'a> Mount<'a> {
-    /// Parses one line, or returns `None` if it is malformed.
+    /// Parses a line of `/proc/self/mountinfo`, or returns `None` if it is malformed.
     #[must_use]
     pub fn parse(line: &'a str) -> Option<Mount<'a>> {
         let (mount, system) = line.split_once(" - ")?;
@@ -51,9 +54,9 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// Returns the directories of this process's control group and its parents, innermost first: in each mounted version 1
-/// hierarchy with `controller`, and in version 2's. `groups` is the text of `/proc/self/cgroup` and `mounts` that of
-/// `/proc/self/mountinfo`. A directory may not exist if another mount hides it.
+/// Returns the directories of this process's control group and of its parents, innermost first, in every mounted
+/// hierarchy that has `controller`: those of version 1, and version 2's. `groups` is the text of `/proc/self/cgroup`
+/// and `mounts` that of `/proc/self/mountinfo`. A directory may not exist if another mount hides it.
 #[must_use]
 pub fn folders(groups: &str, mounts: &str, controller: &str) -> Vec<String> {
     let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
@@ -86,8 +89,8 @@ pub fn folders(groups: &str, mounts: &str, controller: &str) -> Vec<String> {
     folders
 }
 
-/// Returns the directories of [`folders`] below `root`, or an error that names the file or directory that hides them: a
-/// limit may then exist that cannot be read.
+/// Returns the directories of [`folders`] below `root`. If they are hidden, a limit may exist that cannot be read: the
+/// error then names the file or directory that hides them.
 pub fn groups(root: &Path, controller: &str) -> Result<Vec<String>, Unread> {
     let read = |path: &str| unread::text(root, path).map(Option::unwrap_or_default);
     let (groups, mounts) = (read("proc/self/cgroup")?, read("proc/self/mountinfo")?);
@@ -110,17 +113,17 @@ pub fn groups(root: &Path, controller: &str) -> Result<Vec<String>, Unread> {
     })
 }
 
-/// Holds the open files of one memory control group.
+/// The open files of one memory control group.
 #[derive(Debug)]
 struct MemoryGroup {
-    /// The files of its limits: the hard limit, and version 2's limit from which allocations are throttled.
+    /// The files with limits: the hard limit, and in version 2 also the limit from which allocations are throttled.
     limits: Vec<File>,
     usage: File,
     stat: Option<File>,
 }
 
 impl MemoryGroup {
-    /// Opens the files in `folder` below `root`; stores in `unread` one that exists and cannot be opened.
+    /// Opens the group's files in `folder` below `root`. If one exists and cannot be opened, `unread` is set to it.
     fn open(root: &Path, folder: &str, unread: &mut Option<Unread>) -> Option<MemoryGroup> {
         let mut open = |name: &str| {
             let path = format!("{}/{name}", folder.trim_start_matches('/'));
@@ -135,14 +138,15 @@ impl MemoryGroup {
         Some(MemoryGroup { limits, usage: open("memory.usage_in_bytes")?, stat: open("memory.stat") })
     }
 
-    /// Returns the group's limit in bytes, or `None` without one.
+    /// Returns the group's lowest limit in bytes, or `None` if it has none.
     fn limit(&self) -> Option<u64> {
         // "max" is not a number, and means no limit.
         let limits = self.limits.iter().filter_map(|file| text(file)?.trim().parse().ok());
         limits.min().filter(|limit| *limit < UNLIMITED)
     }
 
-    /// Returns the number of bytes that the group's members may still use, counting page cache as reclaimable.
+    /// Returns the number of bytes that the group's processes may still use. Page cache counts as free, because it can
+    /// be reclaimed.
     fn available(&self) -> Option<u64> {
         let usage: u64 = text(&self.usage)?.trim().parse().ok()?;
         let stat = self.stat.as_ref().and_then(text).unwrap_or_default();
@@ -154,7 +158,7 @@ impl MemoryGroup {
     }
 }
 
-/// Reads the memory limits of this process from files that stay open.
+/// The memory limits of this process, read from files that stay open.
 #[derive(Debug)]
 pub struct Room {
     machine: Option<File>,
@@ -163,7 +167,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Opens the files below `root`. A file that cannot be read sets no limit, and [`Room::unread`] names it.
+    /// Opens the files of all limits below `root`. A file that cannot be read sets no limit, and [`Room::unread`]
+    /// names it.
     #[must_use]
     pub fn open(root: &Path) -> Room {
         let mut unread = None;
@@ -181,7 +186,7 @@ impl Room {
         }
     }
 
-    /// Returns the file or directory that hides the limits of the control groups, if one does.
+    /// Returns the file or directory that hides the limits of the control groups, if any does.
     #[must_use]
     pub fn unread(&self) -> Option<&Unread> {
         self.unread.as_ref()
@@ -204,7 +209,7 @@ impl Room {
     }
 }
 
-/// Reads the start of a kernel's file again, at most `MAX_TEXT` bytes.
+/// Reads the first [`MAX_TEXT`] bytes of one of the kernel's files again.
 fn text(file: &File) -> Option<String> {
     let mut bytes = [0; MAX_TEXT];
     let mut len = 0;
@@ -214,7 +219,7 @@ fn text(file: &File) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..len]).into_owned())
 }
 
-/// Returns the number after the word `name` at the start of a line.
+/// Returns the number after the word `name`, which must begin a line.
 fn word(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_whitespace);
     lines.find_map(|mut words| (words.next()? == name).then(|| words.next()?.parse().ok())?)

@@ -18,10 +18,10 @@
 use crate::{Bitmap, Topology};
 use std::fmt;
 
-/// Limit on the numbers in a list: Linux has fewer processors.
+/// Upper bound of the number of processors in a list. Linux supports fewer.
 const END: usize = 1 << 16;
 
-/// Tells why a text selects no processors.
+/// The reason for which a text selects no processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionError {
     /// This part of the text has none of the forms at the head of the module, such as `0-3` or `S0:0-1`.
@@ -70,9 +70,9 @@ impl fmt::Display for SelectionError {
 
 impl std::error::Error for SelectionError {}
 
-/// Returns the processors that `text` selects, in its order and each once.
+/// Returns the processors that `text` selects, in the order of the text, each of them once.
 ///
-/// Numbers and masks are returned whether or not such processors exist, which pinning reports.
+/// Numbers and masks are returned whether or not such processors exist, because pinning reports the missing ones.
 ///
 /// ```
 /// use largesse_machine::{Topology, pin, selection};
@@ -152,7 +152,8 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     Some(all)
 }
 
-/// Returns the groups of a kind with their numbers, or `None` for a letter that names no kind.
+/// Returns the groups of a kind, each with its number and its usable processors. Returns `None` for a letter that
+/// names no kind.
 fn groups(machine: &Topology, usable: &Bitmap, kind: &str) -> Option<Vec<(u32, Bitmap)>> {
     let numbered = |sets: Vec<Bitmap>| (0_u32..).zip(sets).collect();
     let mut groups: Vec<(u32, Bitmap)> = match kind {
@@ -173,7 +174,7 @@ fn groups(machine: &Topology, usable: &Bitmap, kind: &str) -> Option<Vec<(u32, B
     Some(groups)
 }
 
-/// Returns the processors of a group such as `N`, `S0` or `M1`.
+/// Returns the usable processors of a group such as `N`, `S0` or `M1`.
 fn found(machine: &Topology, usable: &Bitmap, name: &str) -> Result<Bitmap, SelectionError> {
     if name == "N" {
         return Ok(usable.clone());
@@ -189,7 +190,7 @@ fn found(machine: &Topology, usable: &Bitmap, name: &str) -> Result<Bitmap, Sele
     })
 }
 
-/// Returns the processors of each core of `cpus`, the cores in order of their first processor.
+/// Returns the processors of each core in `cpus`. Cores are in the order of their first processors.
 fn by_core(machine: &Topology, cpus: &Bitmap) -> Vec<Vec<u32>> {
     let mut cores: Vec<Vec<u32>> = machine.cores.iter().map(|core| core.and(cpus).iter().collect()).collect();
     // A processor whose core the kernel does not name counts as a core of its own.
@@ -215,8 +216,9 @@ fn at_places(group: &str, cpus: &[u32], places: &[u32]) -> Result<Vec<u32>, Sele
     places.iter().map(at).collect()
 }
 
-/// Parses `GROUP:COUNT[:CHUNK:STRIDE]` and takes CHUNK of every STRIDE processors until there are COUNT; the hardware
-/// threads of a core are adjacent. CHUNK and STRIDE are 1 by default; a STRIDE below CHUNK counts as CHUNK.
+/// Parses `GROUP:COUNT[:CHUNK:STRIDE]`, and takes the first CHUNK of every STRIDE processors until there are COUNT.
+/// The hardware threads of a core are neighbours in this order. CHUNK and STRIDE are 1 by default, and a STRIDE below
+/// CHUNK counts as CHUNK.
 fn every(machine: &Topology, usable: &Bitmap, text: &str) -> Result<Vec<u32>, SelectionError> {
     let not_understood = || SelectionError::NotUnderstood(text.to_owned());
     let (group, sizes) = text.split_once(':').ok_or_else(not_understood)?;
@@ -236,7 +238,7 @@ fn every(machine: &Topology, usable: &Bitmap, text: &str) -> Result<Vec<u32>, Se
     at_places(group, &taken, &(0..count).collect::<Vec<_>>())
 }
 
-/// Takes one processor of each group of a kind in turn.
+/// Returns the processors of all groups of a kind: the first of each group, then the second of each, and so on.
 fn scatter(machine: &Topology, usable: &Bitmap, kind: &str) -> Result<Vec<u32>, SelectionError> {
     let not_understood = || SelectionError::NotUnderstood(kind.to_owned());
     let groups = groups(machine, usable, kind).ok_or_else(not_understood)?;
@@ -254,7 +256,8 @@ mod tests {
         list.parse().unwrap()
     }
 
-    /// Returns a machine of two sockets, each a NUMA node, of two cores; core n has the threads n and n + 4.
+    /// Returns a machine of two sockets, each of which is a NUMA node with two cores. Core n has the threads n and n +
+    /// 4.
     fn machine() -> Topology {
         let sets = |lists: &[&str]| lists.iter().copied().map(set).collect::<Vec<Bitmap>>();
         let sockets = sets(&["0-1,4-5", "2-3,6-7"]);

@@ -1,11 +1,12 @@
 //! Starts and counts the library's own threads in the process of a program.
 //!
-//! They receive none of the program's signals, and are counted, so that the program's threads can be counted without
-//! them. Every thread that runs in the process of a program is started here, with one exception: the thread that calls
-//! `exit(0)` for a program whose threads have all ended (`fronts/preload/src/last_thread.rs`) is like one of the
-//! program. The standard library's threads are not used there: they take a lock of the dynamic linker, which a forked
-//! child may find taken. They are used in the processes of Largesse's own programs: the commands, the agent, MPI ranks,
-//! and the Lisp with the garbage-collected heap.
+//! Service threads receive none of the program's signals, and are counted, so that the program's own threads can be
+//! counted without them. Every thread that the library runs in the process of a program is started here, with one
+//! exception: the thread that calls `exit(0)` for a program whose threads have all ended
+//! (`fronts/preload/src/last_thread.rs`) is like one of the program's. The standard library's threads are not used in
+//! a program, because they take a lock of the dynamic linker, which another thread may hold when the program forks.
+//! They are used in the processes of Largesse's own programs: the commands, the agent, MPI ranks, and the Lisp with
+//! the garbage-collected heap.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
@@ -34,8 +35,8 @@ where
     unsafe { create(name, stack, unblocked, libc::PTHREAD_CREATE_DETACHED, work) }.map(|_| ())
 }
 
-/// Returns the result of `work`, which runs in a service thread of its own: for questions to the kernel that change the
-/// thread that asks. The thread has ended when the function returns.
+/// Runs `work` in a service thread of its own, waits for the thread's end, and returns the result of `work`. It is
+/// meant for questions to the kernel that change the state of the thread that asks.
 ///
 /// # Errors
 /// An error is returned if the C library cannot start a thread.
@@ -50,7 +51,7 @@ pub fn ask<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     answer.ok_or_else(|| io::Error::from_raw_os_error(refused))
 }
 
-/// Starts a service thread, `state` being `PTHREAD_CREATE_DETACHED` or `PTHREAD_CREATE_JOINABLE`.
+/// Starts a service thread. `state` is `PTHREAD_CREATE_DETACHED` or `PTHREAD_CREATE_JOINABLE`.
 ///
 /// # Safety
 /// What `work` borrows must live until the thread has ended.

@@ -3,15 +3,17 @@
 /// Returns the processor on which a thread of this process runs or last ran, or `None` if there is no such thread.
 #[must_use]
 pub fn processor_of(thread: u32) -> Option<u32> {
-    /// Index of the processor among the fields of `stat` after the name, which may contain blanks and parentheses.
+    /// Index of the processor's number in `/proc/self/task/TID/stat`, among the fields after the thread's name. (The
+    /// name may contain blanks and parentheses.)
     const PROCESSOR: usize = 36;
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
     let (_, behind) = text.rsplit_once(')')?;
     behind.split_ascii_whitespace().nth(PROCESSOR)?.parse().ok()
 }
 
-/// Sets the policy `SCHED_IDLE` for the calling thread, which then runs only when no other thread needs the processor.
-/// Threads that it wakes stay there. An ordinary user cannot reverse this. Returns whether it was granted.
+/// Sets the policy `SCHED_IDLE` for the calling thread, which then runs only when no other thread needs its processor.
+/// Threads that it wakes stay on that processor. An ordinary user cannot reverse this. Returns whether the kernel
+/// granted it.
 #[must_use]
 pub fn set_idle_policy() -> bool {
     let parameters = libc::sched_param { sched_priority: 0 };
@@ -40,7 +42,7 @@ pub fn process_cpu_time() -> std::time::Duration {
 }
 
 /// Returns the number of threads of this process, including a first thread that has ended, or `None` if `/proc` does
-/// not say. The kernel's own workers for `io_uring(7)`, which it lists among them, do not count.
+/// not say. The kernel's own workers for `io_uring(7)` are not counted, although `/proc` lists them.
 #[must_use]
 pub fn count() -> Option<u32> {
     // A worker that is there before and after was there when the threads were counted. Others may be new or gone: taken off,
@@ -54,9 +56,9 @@ pub fn count() -> Option<u32> {
 
 /// Returns the numbers of the kernel's threads that work on this process's requests to `io_uring`.
 fn io_workers() -> Vec<std::ffi::OsString> {
-    /// Index of the thread's flags among the fields of `stat` after the name.
+    /// Index of the thread's flags in its `stat` file, among the fields after the name.
     const FLAGS: usize = 6;
-    /// `PF_IO_WORKER` of the kernel.
+    /// The kernel's flag `PF_IO_WORKER`.
     const IO_WORKER: u32 = 0x10;
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
     let is_worker = |thread: &std::fs::DirEntry| {
@@ -68,13 +70,14 @@ fn io_workers() -> Vec<std::ffi::OsString> {
     threads.flatten().filter(is_worker).map(|thread| thread.file_name()).collect()
 }
 
-/// Returns whether another process traces the calling thread, as debuggers do; `false` if `/proc` does not say.
+/// Returns whether another process, such as a debugger, traces the calling thread. Returns `false` if `/proc` does not
+/// say.
 #[must_use]
 pub fn is_traced() -> bool {
     status("TracerPid:").is_some_and(|tracer| tracer != 0)
 }
 
-/// Returns a number from the status of the calling thread.
+/// Returns the number in the line `name` of the calling thread's `/proc/thread-self/status`.
 fn status(name: &str) -> Option<u32> {
     let text = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
@@ -83,7 +86,8 @@ fn status(name: &str) -> Option<u32> {
 /// Returns the exit status of this process's first thread after it has ended, or `None` if `/proc` does not say.
 #[must_use]
 pub fn exit_status_of_first() -> Option<i32> {
-    /// Index of the exit code, as `wait` reports it, among the fields of `stat` after the name.
+    /// Index of the exit code in the thread's `stat` file, among the fields after the name. Its format is that of
+    /// `wait`.
     const EXIT_CODE: usize = 49;
     let text = std::fs::read_to_string(format!("/proc/self/task/{}/stat", std::process::id())).ok()?;
     let (_, behind) = text.rsplit_once(')')?;

@@ -1,11 +1,11 @@
-//! Describes files of the kernel that cannot be read. Their contents are unknown, whereas those of an absent file are
-//! known not to exist.
+//! Describes files of the kernel that cannot be read. Their contents are unknown, whereas a file that does not exist
+//! is known to have none.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file of the kernel that cannot be read, with the cause and, if one can help, a command.
+/// A file of the kernel that cannot be read, with the cause and, if a command can help, that command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
     file: PathBuf,
@@ -26,9 +26,9 @@ const SYSTEMS: [KernelFs; 2] = [
 ];
 
 impl Unread {
-    /// Returns why the file `path` below `root` cannot be read, given the `error` of an attempt. Returns `None` if the
-    /// file is absent: its file system is mounted, but the kernel does not have this file, or the file is missing from
-    /// a saved machine, which has a `root` other than `/`.
+    /// Returns the file `path` below `root` with the reason for which it cannot be read, given the `error` of an
+    /// attempt. Returns `None` if the file is absent: its file system is mounted, but the kernel does not have this
+    /// file, or the file is missing from a saved machine, which has a `root` other than `/`.
     #[must_use]
     pub fn of(root: &Path, path: &str, error: &io::Error) -> Option<Unread> {
         let path = path.trim_start_matches('/');
@@ -42,7 +42,7 @@ impl Unread {
         is_hidden.then(|| Unread { file, why: format!("/{folder} is hidden, or not mounted: {command}") })
     }
 
-    /// Describes a file or directory that cannot be read for a reason other than an error of the system.
+    /// Describes a file or directory that cannot be read for the reason `why`, which is not an error of a system call.
     pub(crate) fn because(file: PathBuf, why: &str) -> Unread {
         Unread { file, why: why.to_owned() }
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Unread {
     }
 }
 
-/// Reads the file `path` below `root` as text; `None` when it is absent, in the sense of [`Unread::of`].
+/// Reads the file `path` below `root` as text. Returns `None` if it is absent, in the sense of [`Unread::of`].
 pub fn text(root: &Path, path: &str) -> Result<Option<String>, Unread> {
     match std::fs::read(root.join(path.trim_start_matches('/'))) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -1,4 +1,5 @@
-//! Pins every thread of the process; in a program of its own, because it would move the threads of other tests.
+//! Pins every thread of the process. The test is a program of its own, because it would move the threads of other
+//! tests.
 
 use largesse_machine::{Bitmap, pin};
 use std::sync::mpsc;

@@ -1,5 +1,5 @@
-//! Saved machines (`tests/machines/*.tree`, made by `save.sh`): checks the topology read from each, and compares it
-//! with hwloc's.
+//! Checks the topology that is read from each saved machine (`tests/machines/*.tree`, made by `save.sh`), and compares
+//! it with hwloc's.
 #![expect(clippy::disallowed_macros, reason = "absent programs are printed as skipped")]
 
 mod common;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Counts processors, packages, dies, cores, caches of level 1 (data), 2 and 3, and nodes.
+/// Number of processors, packages, dies, cores, caches of level 1 (data), 2 and 3, and nodes.
 type Count = [usize; 8];
 
 #[track_caller]
@@ -41,7 +41,7 @@ fn virtual_machine_is_read() {
     check("virtual-machine", [2, 1, 1, 2, 2, 2, 1, 1], "0-1", &[(0, "10")]);
 }
 
-/// Reads a desktop: six cores with two threads, and eight without, which share caches by four.
+/// Reads a desktop with two kinds of cores: six with two threads, and eight with one, of which four share a cache.
 #[test]
 fn hybrid_socket_is_read() {
     check("one-socket-hybrid", [20, 1, 1, 14, 14, 8, 1, 1], "0-19", &[]);
@@ -124,8 +124,8 @@ fn damaged_file_is_named() {
     assert!(nothing.starts_with("/nowhere/sys/devices/system/cpu/online: "), "{nothing}");
 }
 
-/// Checks memory that a machine got after its start, which Linux 6.18 in Firecracker does not assign to the node. Fails
-/// with the node's own number.
+/// Checks that the only node has all memory of the machine, also memory added after the start, which Linux 6.18 in
+/// Firecracker does not count in the node's own file.
 #[test]
 fn only_node_has_all_memory() {
     let tree = Unfolded::of("virtual-machine");
@@ -205,7 +205,7 @@ fn trailing_zeros_are_ignored() {
     assert_eq!(Topology::read(tree.root()).unwrap(), before);
 }
 
-/// Replaces a file by a folder, which even root cannot read.
+/// Replaces a file by a folder, which even root cannot read as a file.
 #[test]
 fn unreadable_files_are_named() {
     let tree = Unfolded::of("virtual-machine");
@@ -237,7 +237,7 @@ fn hwloc_agrees_on_saved_machines() {
     }
 }
 
-/// hwloc's archives that are read differently on purpose, and the reasons.
+/// Names of hwloc's archives that are read differently on purpose, and the reasons.
 const DIFFERENT: [(&str, &str); 4] = [
     (
         "8em64t-2s2ca2c-buggynuma",
@@ -251,7 +251,8 @@ const DIFFERENT: [(&str, &str); 4] = [
     ),
 ];
 
-/// Reads hwloc's archives, unpacked into subfolders of `LARGESSE_HWLOC_TREES` (`ci/hwloc.sh`).
+/// Reads the machines in hwloc's archives, unpacked into subfolders of `LARGESSE_HWLOC_TREES` by `ci/hwloc.sh`, and
+/// compares.
 #[test]
 fn hwloc_agrees_on_its_archives() {
     let Some(folder) = option_env!("LARGESSE_HWLOC_TREES") else {
@@ -280,7 +281,7 @@ fn difference(ours: &BTreeSet<String>, hwlocs: &BTreeSet<String>) -> String {
     here.chain(hwlocs.difference(ours).map(|line| format!("  only hwloc: {line}\n"))).collect()
 }
 
-/// Returns a line for each package, core, cache and node that Largesse found, and one for each distance.
+/// Returns a line of text for each package, die, core, cache, node and distance that Largesse found.
 fn ours(seen: &Topology) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for (name, sets) in [("Package", &seen.packages), ("Die", &seen.dies), ("Core", &seen.cores)] {
@@ -303,8 +304,9 @@ fn ours(seen: &Topology) -> BTreeSet<String> {
     lines
 }
 
-/// Returns the same lines from the output of hwloc's `lstopo`. hwloc assigns the processors nearby to a node that has
-/// none of its own. If `ours` has the node without processors, the line here has none either, so that the two agree.
+/// Returns the lines of [`ours`] from the output of hwloc's `lstopo`. hwloc assigns the processors nearby to a node
+/// that has none of its own. If `ours` has the node without processors, the line here has none either, so that the two
+/// agree.
 fn hwlocs(root: &Path, ours: &BTreeSet<String>) -> BTreeSet<String> {
     let output = Command::new("lstopo-no-graphics")
         .args([
@@ -360,7 +362,7 @@ fn hwlocs(root: &Path, ours: &BTreeSet<String>) -> BTreeSet<String> {
     lines
 }
 
-/// Parses a set of hwloc, which writes words of 32 bits with a prefix each, and omits zeros.
+/// Parses a set of processors in hwloc's format: words of 32 bits with a prefix each, without words that are zero.
 fn cpus(text: &str) -> largesse_machine::Bitmap {
     let words: Vec<String> =
         text.split(',').map(|word| format!("0{}", word.trim_start_matches("0x"))).collect();

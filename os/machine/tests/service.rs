@@ -1,4 +1,4 @@
-//! Service threads are counted, in a process whose other tests start none.
+//! Checks that service threads are counted, in a process whose other tests start none.
 
 use largesse_machine::service::{running, start};
 use std::sync::mpsc::channel;

@@ -15,7 +15,8 @@ unsafe impl Send for Area {}
 unsafe impl Sync for Area {}
 
 impl Area {
-    /// Creates an area of `len` bytes from `start` on, which the caller owns or whose owner's rules it follows.
+    /// Creates an area of `len` bytes from `start` on. The caller owns these bytes, or follows the rules of their
+    /// owner.
     pub(crate) const fn new(start: NonNull<u8>, len: usize) -> Area {
         Area { start, len }
     }
@@ -38,7 +39,7 @@ impl Area {
         self.len == 0
     }
 
-    /// Returns the address of a part; panics unless its `len` bytes from `offset` on lie inside the area.
+    /// Returns the address `offset` bytes into the area. Panics unless `len` bytes from there on lie inside the area.
     pub(crate) fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(offset <= self.len && len <= self.len - offset, "outside of the range");
         // SAFETY: the assertion above keeps the offset inside the range, which is one mapping.

@@ -1,9 +1,9 @@
-//! Test support: runs code that must not affect the other threads of the test process in a forked child.
+//! Runs code in a forked child, for tests that must not affect the other threads of the test process.
 
 use core::ffi::c_int;
 
-/// Returns whether `test` holds in a forked child. It may make system calls only: another thread may have held any lock
-/// at the fork.
+/// Returns whether `test` holds in a forked child. `test` may make system calls only, because another thread may have
+/// held any lock at the fork.
 pub(crate) fn in_child(test: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child makes system calls only, and then exits.
     let child = unsafe { libc::fork() };

@@ -1,6 +1,6 @@
-//! Errors that carry the request and the kernel's answer; front ends turn them into messages.
+//! Defines errors that carry the request and the kernel's answer. Front ends turn them into messages.
 
-/// Names the operation that failed.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapOp {
     /// Address space could not be reserved.
@@ -27,19 +27,19 @@ pub enum MapOp {
     Inspect,
 }
 
-/// Describes a request that the kernel refused. It is `Copy` and free of heap data, so that an allocator can return it.
+/// A request that the kernel refused. It is `Copy` and free of heap data, so that an allocator can return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapError {
     /// Operation that was requested.
     pub op: MapOp,
-    /// Number of bytes in the request; 0 where it has no length.
+    /// Number of bytes in the request, or 0 for a request without a length.
     pub len: usize,
     /// The `errno` that the kernel returned.
     pub errno: i32,
 }
 
 impl MapError {
-    /// Returns whether the kernel had no memory, or the hugetlb pool no free page.
+    /// Returns whether the cause is that the kernel had no memory, or the hugetlb pool no free page.
     #[must_use]
     pub const fn is_out_of_memory(&self) -> bool {
         self.errno == libc::ENOMEM

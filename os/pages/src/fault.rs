@@ -1,22 +1,24 @@
 //! Lets this process handle the page faults of a range instead of the kernel (`userfaultfd(2)`).
+//!
+//! A page of such a range is *missing* until it is filled, and *present* from then on. Missing pages have no contents.
 
 use crate::sys::{self, Descriptor};
 
-/// Selects how a userfaultfd descriptor is opened, from most to least capable.
+/// The way in which a userfaultfd descriptor is opened, from most to least capable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMethod {
     /// Opens `/dev/userfaultfd` (kernel 6.1).
     Device,
     /// Makes the system call, with `CAP_SYS_PTRACE` or `vm.unprivileged_userfaultfd=1`.
     Call,
-    /// Makes the system call as every user may: a system call that touches a missing page then fails with `EFAULT`.
+    /// Makes the system call as every user may. A system call that touches a missing page then fails with `EFAULT`.
     UserModeOnly,
 }
 
 /// Lists every method, from most to least capable.
 pub const OPEN_METHODS: [OpenMethod; 3] = [OpenMethod::Device, OpenMethod::Call, OpenMethod::UserModeOnly];
 
-/// Describes a page fault in which a thread is blocked.
+/// A page fault, in which a thread is blocked until it is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageFault {
     /// Address whose access faulted.
@@ -29,26 +31,26 @@ pub struct PageFault {
     pub thread: u32,
 }
 
-/// Carries the `errno` with which the kernel refused a request on a range.
+/// The `errno` with which the kernel refused a request on a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultError(pub i32);
 
-/// Owns a userfaultfd descriptor, which reports faults in the ranges registered with it.
+/// A userfaultfd descriptor, which reports faults in the ranges registered with it.
 #[derive(Debug)]
 pub struct Userfault {
     fd: Descriptor,
     method: OpenMethod,
     by_signal: bool,
-    /// Features that the kernel has, as bits of its interface.
+    /// Features that the kernel has, as `UFFD_FEATURE_*` bits.
     features: u64,
 }
 
-/// Tells why pages could not be moved.
+/// The reason for which pages could not be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveError {
     /// The page is pinned: a device may be writing to it.
     Pinned,
-    /// The program may not write to the page, or the request spans two mappings.
+    /// The program may not write to the page, or the request covers parts of two mappings.
     Guarded,
     /// No page is present at the source.
     Missing,
@@ -59,14 +61,14 @@ pub enum MoveError {
 }
 
 impl Userfault {
-    /// Opens a descriptor by the first of `methods` that this process is allowed; the error is that of the last
+    /// Opens a descriptor by the first of `methods` that this process is allowed. The error is that of the last
     /// attempt.
     pub fn open(methods: &[OpenMethod]) -> Result<Userfault, FaultError> {
         Userfault::open_as(methods, false)
     }
 
-    /// Opens a descriptor that sends `SIGBUS` to the faulting thread and queues no message. A system call that touches
-    /// a missing page fails with `EFAULT`, whatever the method.
+    /// Opens a descriptor that sends `SIGBUS` to the faulting thread and queues no message. Whatever the method, a
+    /// system call that touches a missing page fails with `EFAULT`.
     pub fn open_by_signal(methods: &[OpenMethod]) -> Result<Userfault, FaultError> {
         let mut open = Userfault::open_as(methods, true)?;
         // Programs expect low descriptor numbers to be their own.
@@ -90,25 +92,26 @@ impl Userfault {
         Err(last)
     }
 
-    /// Returns the method by which it was opened.
+    /// Returns the method by which this descriptor was opened.
     #[must_use]
     pub const fn method(&self) -> OpenMethod {
         self.method
     }
 
-    /// Keeps its ranges registered until the last thread has left the address space. At exit the kernel closes
-    /// descriptors thread by thread: a `write` of another thread would read missing pages as zeros and write these.
+    /// Keeps the ranges registered until the last thread of the process has ended. Otherwise the kernel, which ends
+    /// the threads of a process one by one, would close the descriptor while a `write` of another thread may still
+    /// run: that call would read missing pages as zeros, and write these.
     pub fn outlive_threads(&self) -> Result<(), FaultError> {
         sys::userfault::outlive_threads(self.fd.0).map_err(FaultError)
     }
 
-    /// Returns whether the faulting thread gets `SIGBUS`.
+    /// Returns whether the faulting thread gets `SIGBUS` instead of waiting.
     #[must_use]
     pub const fn by_signal(&self) -> bool {
         self.by_signal
     }
 
-    /// Returns whether the kernel can [move](Userfault::take) pages (Linux 6.8).
+    /// Returns whether the kernel can move pages, which [`take`](Userfault::take) needs (Linux 6.8).
     #[must_use]
     pub const fn can_move(&self) -> bool {
         self.features & sys::userfault::FEATURE_MOVE != 0
@@ -123,25 +126,26 @@ impl Userfault {
         Ok(())
     }
 
-    /// Replaces the descriptor `before`, and takes over its number.
+    /// Replaces the descriptor `before`, which is closed, and takes over its number.
     pub fn replace(self, before: &Userfault) -> Result<Userfault, FaultError> {
         let fd = sys::userfault::renumber(self.fd, before.fd.0).map_err(FaultError)?;
         Ok(Userfault { fd, ..self })
     }
 
-    /// Registers a range of private memory: missing pages and writes to protected pages are reported from now on.
+    /// Registers a range of private memory. From now on, accesses to missing pages and writes to protected pages are
+    /// reported.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::register(self.fd.0, at, len).map_err(FaultError)
     }
 
-    /// Leaves the faults of a range to the kernel again, and lifts its write protection. Missing pages read as zero
-    /// from now on, and threads that wait for one continue.
+    /// Leaves the faults of a range to the kernel again, and lifts its write protection. From now on, missing pages
+    /// read as zero, and threads that wait for a missing page continue.
     pub fn unregister(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::unregister(self.fd.0, at, len).map_err(FaultError)
     }
 
-    /// Fills missing pages at `at` with `bytes`, write-protected if asked. Pages that are already present are left as
-    /// they are. Threads that fault there stay blocked until they are [woken](Userfault::wake).
+    /// Fills missing pages from address `at` on with `bytes`, write-protected if `protect`. Pages that are already
+    /// present are left as they are. Threads that faulted there stay blocked until they are [woken](Userfault::wake).
     pub fn fill(&self, at: usize, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
         let (mut done, mut most) = (0, bytes.len());
@@ -161,7 +165,7 @@ impl Userfault {
         Ok(())
     }
 
-    /// Write-protects present pages so that writes are reported (`on`), or lifts the protection; blocked threads
+    /// Write-protects present pages if `on`, so that writes are reported, or lifts the protection. Blocked threads
     /// continue once they are [woken](Userfault::wake).
     pub fn protect(&self, at: usize, len: usize, on: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
@@ -179,8 +183,9 @@ impl Userfault {
         Ok(())
     }
 
-    /// Moves the pages at `from` to `to`, a registered range where they are missing, atomically: an access to the
-    /// source is a fault from then on. Returns the number of bytes moved, and the reason if these are fewer than `len`.
+    /// Moves pages from address `from` to address `to`, where they must be missing and the range registered, by
+    /// changing page tables. The move is atomic: an access to the source is a fault from then on. Returns the number
+    /// of bytes moved, and the reason if these are fewer than `len`.
     pub fn take(&self, from: usize, to: usize, len: usize) -> (usize, Option<MoveError>) {
         let (mut moved, mut written) = (0, None);
         while moved < len {
@@ -200,7 +205,7 @@ impl Userfault {
         (moved, None)
     }
 
-    /// Wakes the threads that faulted in the range; they repeat the access.
+    /// Wakes the threads that faulted in the range, which then repeat the access.
     pub fn wake(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::wake(self.fd.0, at, len).map_err(FaultError)
     }
@@ -226,21 +231,22 @@ impl Userfault {
         sys::userfault::poll(self.fd.0, None, milliseconds.into())
     }
 
-    /// Waits for at most `milliseconds` until a fault is pending or the descriptor `other` is readable. Returns whether there
-    /// is either.
+    /// Waits for at most `milliseconds` until a fault is pending or the descriptor `other` is readable. Returns
+    /// whether either is so.
     #[must_use]
     pub fn wait_or(&self, other: core::ffi::c_int, milliseconds: u16) -> bool {
         sys::userfault::poll(self.fd.0, Some(other), milliseconds.into())
     }
 }
 
-/// Prevents devices from writing to this process's memory without a page fault (`O_DIRECT`, io_uring), for good and in
-/// programs that it starts, too: such requests fail as if the file system or the kernel did not support them.
+/// Prevents devices from writing to this process's memory without a page fault (`O_DIRECT`, io_uring). This lasts for
+/// good, also in programs that the process starts. Such requests fail as if the file system or the kernel did not
+/// support them.
 pub fn refuse_direct_input() -> Result<(), FaultError> {
     sys::seccomp::refuse_direct_input().map_err(FaultError)
 }
 
-/// Copies memory of this process, whatever its protection. Returns whether all of it could be read.
+/// Copies memory of this process from address `at`, whatever its protection. Returns whether all of it could be read.
 #[must_use]
 pub fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     sys::read_guarded(at, into)
@@ -263,7 +269,7 @@ mod tests {
     use super::*;
     use crate::{PageKind, Reserved, SPAN, base_page};
 
-    /// Checks the faults that a reading and then writing thread causes in a range that another thread handles.
+    /// Checks the faults of a thread that first reads and then writes in a range. Another thread handles them.
     #[test]
     fn missing_and_protected_pages_report_faults() {
         extern crate std;

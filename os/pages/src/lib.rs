@@ -12,10 +12,10 @@
 //! environment.
 //! # Invariants
 //! 1. This crate never allocates from the Rust heap (`no_std`, no `alloc`).
-//! 2. Every length passed to a system call is a whole number of pages, except in `raw_*`, which return the kernel's
-//!    answers.
-//! 3. Only memory that this crate mapped, or that its owner passes in (`mapping.rs`, [`placement`]), is advised, placed
-//!    or dropped.
+//! 2. Every length passed to a system call is a whole number of pages, except in the functions `raw_*`, which pass on
+//!    a program's call and the kernel's answer.
+//! 3. This crate advises, places or drops only memory that it mapped itself, or that the memory's owner passes in
+//!    (`mapping.rs`, [`placement`]).
 #![no_std]
 
 mod area;
@@ -59,7 +59,7 @@ pub use system::{
 pub use table::{Table, Zeroed};
 pub use wait::{now_seconds, thread_handle, thread_id, wait_while, wait_while_for, wake_one};
 
-/// Selects the pages that back a committed range.
+/// The kind of pages that back a committed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     /// Transparent huge pages are requested by `madvise`.
@@ -68,13 +68,13 @@ pub enum PageKind {
     Hugetlb,
     /// 1 GiB pages are taken from the hugetlb pool.
     Hugetlb1G,
-    /// The largest size that multi-size THP offers below 2 MiB is used; the range is advised like [`PageKind::Thp`].
+    /// The largest size that multi-size THP offers below 2 MiB is used. The range is advised as for [`PageKind::Thp`].
     Medium,
     /// Only base pages are used.
     Small,
 }
 
-/// Selects the NUMA policy of a range.
+/// The NUMA policy of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Each page lies on the node of the processor that touches it first.

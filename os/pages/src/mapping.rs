@@ -1,9 +1,10 @@
-//! Makes system calls on mappings that other code asked for, such as those of the interposed `mmap`.
+//! Makes system calls on mappings that belong to other code, such as those for which a program called the interposed
+//! `mmap`.
 
 use crate::{MapError, MapOp, PageKind, sys};
 use core::ffi::{c_int, c_void};
 
-/// Makes the `mmap(2)` system call, for callers that must behave like the C library: returns the address or `-errno`.
+/// Makes the `mmap(2)` system call, for callers that must behave like the C library. Returns the address or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `mmap(2)`: a fixed mapping replaces existing ones.
@@ -19,7 +20,7 @@ pub unsafe fn raw_mmap(
     unsafe { sys::raw_mmap(address, len, protection, flags, fd, offset) }
 }
 
-/// Makes the `munmap(2)` system call: returns zero or `-errno`.
+/// Makes the `munmap(2)` system call. Returns zero or `-errno`.
 ///
 /// # Safety
 /// Nothing uses the range any more.
@@ -28,7 +29,7 @@ pub unsafe fn raw_munmap(address: *mut c_void, len: usize) -> isize {
     unsafe { sys::raw_munmap(address, len) }
 }
 
-/// Makes the `madvise(2)` system call: returns zero or `-errno`.
+/// Makes the `madvise(2)` system call. Returns zero or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `madvise(2)`: some advice discards contents.
@@ -37,7 +38,7 @@ pub unsafe fn raw_madvise(address: *mut c_void, len: usize, advice: c_int) -> is
     unsafe { sys::raw_madvise(address, len, advice) }
 }
 
-/// Makes the `mprotect(2)` system call: returns zero or `-errno`.
+/// Makes the `mprotect(2)` system call. Returns zero or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `mprotect(2)`.
@@ -46,7 +47,7 @@ pub unsafe fn raw_mprotect(address: *mut c_void, len: usize, protection: c_int) 
     unsafe { sys::raw_mprotect(address, len, protection) }
 }
 
-/// Makes the `mremap(2)` system call: returns the new address or `-errno`.
+/// Makes the `mremap(2)` system call. Returns the new address or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `mremap(2)`.
@@ -61,7 +62,7 @@ pub unsafe fn raw_mremap(
     unsafe { sys::raw_mremap(old, old_len, new_len, flags, new) }
 }
 
-/// Makes the `mlock2(2)` system call for a range, or `mlockall(2)` without one: returns zero or `-errno`.
+/// Makes the `mlock2(2)` system call for a range, or `mlockall(2)` if there is no range. Returns zero or `-errno`.
 #[must_use]
 pub fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> isize {
     sys::raw_mlock(range, flags)
@@ -73,7 +74,8 @@ pub fn map_aligned(len: usize, align: usize, protection: c_int, flags: c_int) ->
     sys::map_aligned(len, align, protection, flags)
 }
 
-/// Advises a mapping that its owner just created through this crate.
+/// Advises the kernel to back a mapping with pages of this kind. The caller has just created the mapping through this
+/// crate.
 pub fn advise_mapping(address: *mut c_void, len: usize, kind: PageKind) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
     sys::advise(start, len, kind).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
@@ -82,7 +84,7 @@ pub fn advise_mapping(address: *mut c_void, len: usize, kind: PageKind) -> Resul
 /// Replaces a private mapping of a file by anonymous memory with the same contents.
 ///
 /// # Safety
-/// The range is mapped, readable and writable, whole pages, and no other thread uses it during the call.
+/// The range is mapped, readable and writable, and consists of whole pages. No other thread uses it during the call.
 pub unsafe fn make_anonymous(address: *mut c_void, len: usize) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
     // SAFETY: the caller's promise.
@@ -102,8 +104,8 @@ pub fn is_mapped(address: *mut c_void) -> bool {
     core::ptr::NonNull::new(address.cast::<u8>()).is_some_and(sys::is_mapped)
 }
 
-/// Returns the pages of a private mapping to the kernel. They read as zero afterwards, or fault if registered with a
-/// userfaultfd.
+/// Returns the pages of a private mapping to the kernel. If the range is registered with a userfaultfd, accesses to it
+/// then fault; otherwise it reads as zero.
 ///
 /// # Safety
 /// The range is the caller's, and nothing uses its contents.
@@ -112,8 +114,8 @@ pub unsafe fn forget(address: *mut c_void, len: usize) -> Result<(), MapError> {
     sys::purge(start, len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
 }
 
-/// Does [`forget`] for several ranges of address and length, with one TLB shootdown instead of one per range where the
-/// kernel can (Linux 6.16).
+/// Does what [`forget`] does for several ranges, each given by address and length. Where the kernel can (Linux 6.16),
+/// the address caches (TLBs) of other processors are cleared once for all ranges, not once for each.
 ///
 /// # Safety
 /// The requirements are those of [`forget`].
@@ -126,7 +128,7 @@ pub unsafe fn forget_all(ranges: &[(usize, usize)]) -> Result<(), MapError> {
     ranges.try_for_each(|(at, len)| unsafe { forget(at, len) })
 }
 
-/// Sets whether a forked child inherits the mappings of this range; otherwise its addresses are unmapped there.
+/// Sets whether a forked child inherits the mappings of this range. If not, the range is unmapped in the child.
 pub fn inherited(address: *mut c_void, len: usize, yes: bool) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
     sys::inherited(start, len, yes).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
@@ -149,11 +151,11 @@ pub unsafe fn unmap_own(start: core::ptr::NonNull<u8>, len: usize) {
     unsafe { raw_munmap(start.as_ptr().cast(), len) };
 }
 
-/// Makes the pages around `[address, address + len)` writable (relocation slots behind RELRO), or read-only again if
-/// `writable` is false.
+/// Makes the pages around `[address, address + len)` writable, which is needed for relocation slots that the linker
+/// has protected (RELRO). If `writable` is false, makes them read-only again.
 ///
 /// # Safety
-/// The range belongs to a loaded object's data.
+/// The range belongs to the data of a loaded object.
 pub unsafe fn writable(address: usize, len: usize, writable: bool) -> Result<(), MapError> {
     // SAFETY: the caller's promise.
     unsafe { sys::protect(address, len, writable) }.map_err(|errno| MapError {

@@ -4,9 +4,9 @@ use crate::sys;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Mappings of fewer bytes than this are not recorded.
+/// Smallest length in bytes of a mapping that is recorded.
 const MIN_BYTES: usize = 256 << 10;
-/// Number of mappings that can be recorded at once; further ones are not.
+/// Largest number of mappings that are recorded at once.
 const MAX_MAPPINGS: usize = 256;
 
 /// The address and the length in bytes of one recorded mapping; both are zero in a free entry.

@@ -1,7 +1,7 @@
 //! Sets the NUMA policy of memory before its first touch, migrates pages afterwards, and looks up their nodes.
 //!
-//! Any memory of this process can be placed; its contents do not change. Addresses and lengths are whole pages:
-//! [`whole_pages`] returns those inside a block, so that its neighbours are not moved.
+//! Any memory of this process can be placed; its contents do not change. Addresses and lengths are whole pages. For a
+//! block that is not, [`whole_pages`] returns the pages inside it, so that its neighbours are not moved.
 
 use crate::{MapError, MapOp, Placement, sys};
 use core::ffi::c_void;
@@ -10,8 +10,8 @@ use core::ptr::NonNull;
 /// Number of pages passed to one `move_pages` call.
 const AT_ONCE: usize = 512;
 
-/// Returns the address and the length of the pages that lie wholly in `[address, address + len)`, or `None` without
-/// any.
+/// Returns the address and the total length of the pages that lie wholly in `[address, address + len)`, or `None` if
+/// there are none.
 #[must_use]
 pub fn whole_pages(address: *mut c_void, len: usize) -> Option<(*mut c_void, usize)> {
     let page = sys::base_page();
@@ -30,19 +30,20 @@ pub fn place(address: *mut c_void, len: usize, placement: Placement) -> Result<(
     sys::place(start, len, placement).map_err(refused)
 }
 
-/// Moves the resident pages of a mapping to `node`, and binds pages touched later to it.
+/// Moves the resident pages of a mapping to `node`, and binds pages that are touched later to that node.
 ///
-/// The error is `EIO` if some pages could not be moved (shared, or in use by a device); the others were.
+/// The error is `EIO` if some pages could not be moved, because they are shared or in use by a device. All others were
+/// moved.
 pub fn migrate(address: *mut c_void, len: usize, node: u32) -> Result<(), MapError> {
     let refused = |errno| MapError { op: MapOp::Migrate, len, errno };
     let start = NonNull::new(address.cast::<u8>()).ok_or(refused(libc::EFAULT))?;
     sys::migrate(start, len, node).map_err(refused)
 }
 
-/// Selects the NUMA policy of a thread. Node sets are words of 64 bits, with node 0 in the lowest bit of the first.
+/// The NUMA policy of a thread. Sets of nodes are words of 64 bits, with node 0 in the lowest bit of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadPolicy<'a> {
-    /// Each page lies on the node of the processor that touches it first, the kernel's default.
+    /// Each page lies on the node of the processor that touches it first. This is the kernel's default.
     Local,
     /// Pages lie on these nodes while they have free memory, then on others. Before Linux 5.15 only the lowest node
     /// counts.
@@ -61,11 +62,11 @@ pub fn place_thread(policy: ThreadPolicy<'_>) -> Result<(), MapError> {
     sys::place_thread(policy).map_err(|errno| MapError { op: MapOp::Place, len: 0, errno })
 }
 
-/// Calls `f` with the number of each page of `[address, address + len)` and its node, or `None` for a page that is not
-/// resident.
+/// Calls `f` for each page of `[address, address + len)` with the page's number in the range and its node, or `None`
+/// for a page that is not resident.
 ///
-/// Kernels before 6.6 do not report pages that automatic NUMA balancing has marked for hinting faults; such pages are
-/// read once, which removes the mark, and looked up again.
+/// Kernels before 6.6 do not report pages that automatic NUMA balancing has marked to see which node uses them. Such
+/// pages are read once, which removes the mark, and looked up again.
 pub fn each_node(
     address: *mut c_void,
     len: usize,
@@ -93,8 +94,8 @@ pub fn each_node(
     Ok(())
 }
 
-/// Reads a byte of each resident page from address `start` on that `nodes` reports as absent. Returns whether there was
-/// one.
+/// Reads a byte of each page from address `start` on that is resident although `nodes` says it is not. Returns whether
+/// there was such a page.
 fn read_unreported(start: u64, nodes: &[i32]) -> bool {
     let Ok(address) = usize::try_from(start) else { return false };
     let page = sys::base_page();

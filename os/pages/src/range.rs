@@ -3,10 +3,10 @@
 use crate::{Area, MapError, MapOp, PageKind, Placement, sys};
 use core::ptr::NonNull;
 
-/// Commits have this granularity, which is the size of a large page: 2 MiB.
+/// Size in bytes of a span, the unit in which memory is committed: that of a large page, 2 MiB.
 pub const SPAN: usize = 2 << 20;
 
-/// Owns a reserved address range, which has no memory until [`commit`](Reserved::commit). Dropping it unmaps the range.
+/// A reserved address range, which has no memory until [`commit`](Reserved::commit). Dropping it unmaps the range.
 ///
 /// ```
 /// use largesse_pages::{PageKind, Reserved, SPAN};
@@ -39,14 +39,15 @@ impl Reserved {
         Ok(Reserved { area: Area::new(start, len), owns: true })
     }
 
-    /// Returns a second handle to a range that is never unmapped, for another part of the process that commits it.
+    /// Returns a second handle to a range that is never unmapped, with which another part of the process can commit
+    /// memory.
     #[must_use]
     pub fn shared(&'static self) -> Reserved {
         Reserved { area: self.area, owns: false }
     }
 
-    /// Makes `[offset, offset + len)` accessible; it reads as zero where it was not committed before. Pages are
-    /// allocated at first touch, except hugetlb pages, which are taken from the pool now, so that an empty pool is an
+    /// Makes `[offset, offset + len)` accessible. The parts that were not committed before read as zero. Pages are
+    /// allocated at first touch, except hugetlb pages: these are taken from the pool now, so that an empty pool is an
     /// error here and not `SIGBUS` later.
     pub fn commit(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
         sys::commit(self.at(offset, len), len, kind).map_err(|errno| MapError {
@@ -65,12 +66,12 @@ impl Reserved {
         })
     }
 
-    /// Locks the pages of a committed range in memory, each from its first touch on.
+    /// Locks the pages of a committed range in memory, each page from its first touch on.
     pub fn lock(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::lock(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Lock, len, errno })
     }
 
-    /// Populates a committed range without changing its contents (kernel 5.14).
+    /// Populates a committed range without changing its contents (Linux 5.14).
     pub fn populate(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::populate(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Populate, len, errno })
     }
@@ -83,8 +84,8 @@ impl Reserved {
         sys::purge(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
-    /// Sets the kind of page for later first touches in a committed range: [`PageKind::Thp`], [`PageKind::Medium`] or
-    /// [`PageKind::Small`].
+    /// Sets the kind of page that later first touches in a committed range get: [`PageKind::Thp`],
+    /// [`PageKind::Medium`] or [`PageKind::Small`].
     pub fn advise(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
         sys::advise(self.at(offset, len), len, kind).map_err(|errno| MapError {
             op: MapOp::Advise,
@@ -93,8 +94,8 @@ impl Reserved {
         })
     }
 
-    /// Lets the kernel reclaim the pages of a committed range under memory pressure (`MADV_FREE`). Each page holds its
-    /// contents or zeros until it is written to, which ends the offer.
+    /// Lets the kernel reclaim the pages of a committed range under memory pressure (`MADV_FREE`). Until a page is
+    /// written to, it holds its contents or zeros; a write to a page takes the page out of this offer.
     ///
     /// # Safety
     /// Nothing uses the contents of the range.
@@ -102,12 +103,12 @@ impl Reserved {
         sys::offer(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
-    /// Makes an access to the range raise a signal until it is committed again; the contents are kept.
+    /// Makes an access to the range raise a signal until the range is committed again. The contents are kept.
     pub fn guard(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::guard(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Commit, len, errno })
     }
 
-    /// Returns pages and commit charge to the kernel; the range is only reserved afterwards.
+    /// Returns the pages and the commit charge of a range to the kernel. The range stays reserved.
     ///
     /// # Safety
     /// Nothing uses the range.
@@ -115,8 +116,8 @@ impl Reserved {
         sys::decommit(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
-    /// Moves the pages of one committed range over another by changing page tables only. The source stays accessible
-    /// and reads as zero.
+    /// Moves the pages of one committed range to another by changing page tables only. The former contents of the
+    /// target are lost. The source stays accessible and reads as zero.
     ///
     /// # Safety
     /// Nothing uses the contents of `[to, to + len)`, and the caller alone uses the source. The ranges do not overlap.
@@ -128,11 +129,12 @@ impl Reserved {
         })
     }
 
-    /// Replaces hugetlb pages by ordinary ones with the same contents, in place. Where a page is missing (another
-    /// process sharing it wrote to it, and the pool was empty), `lost(to, from, len)` fetches its contents.
+    /// Replaces hugetlb pages by ordinary ones with the same contents, in place. A page may be missing, because
+    /// another process that shares it wrote to it while the pool was empty. `lost(to, from, len)` must then fetch its
+    /// contents.
     ///
     /// # Safety
-    /// Nothing else reads or writes the range during the call (in a forked child, its only thread calls).
+    /// Nothing else reads or writes the range during the call. (In a forked child, the caller is its only thread.)
     pub unsafe fn demote(
         &self,
         offset: usize,
@@ -220,8 +222,8 @@ mod tests {
         }
     }
 
-    /// Linux before 6.17 moves one mapping at a time, and unmaps the target before it notices. A span becomes a mapping
-    /// of its own if it was moved before or advised.
+    /// Moves several mappings at once. Linux before 6.17 moves one mapping at a time, and unmaps the target before it
+    /// notices that there are more. A span becomes a mapping of its own if it was moved before or advised.
     #[test]
     fn separate_mappings_relocate_together() {
         if cfg!(miri) {
@@ -243,7 +245,8 @@ mod tests {
         }
     }
 
-    /// Runs in a child: the memory of another test thread could be placed in the hole.
+    /// Runs in a child process, because memory of another test's thread could be placed in the hole that a refused
+    /// move leaves.
     #[test]
     #[cfg(not(miri))]
     fn refused_move_changes_nothing() {

@@ -1,37 +1,38 @@
-//! Forgets pages to which nothing but the page table refers.
+//! Forgets (returns to the kernel) the pages to which nothing but the page table refers.
 //!
-//! The kernel and devices may write to a page through a *reference*, after it was protected and until they release it:
-//! direct input, `process_vm_writev`. Before Linux 6.8 no call tells whether there is one, but reclaim respects it:
+//! After a page was protected, the kernel and devices may still write to it through a *reference* that they took
+//! before, until they release it. Direct input and `process_vm_writev` do this. Before Linux 6.8 no call tells whether
+//! there is a reference, but reclaim respects references:
 //! ```text
 //!   MADV_FREE     the pages count as unwritten, and may be dropped      ─┐ what is written through a reference
 //!   compare       with the copy that was made before                     │ is seen by the comparison, or makes the
 //!   MADV_PAGEOUT  drops pages without references that stayed unwritten  ─┘ page count as written when it is released
 //! ```
-//! The kernel may also drop a page between the steps, by the same rule. A page that is not dropped has to be written to,
-//! or the kernel could drop it later: [`keep`] does so without changing it.
+//! The kernel may also drop a page between the steps, by the same rule. A page that was not dropped must be written
+//! to, because otherwise the kernel could drop it later: [`keep`] does so without changing it.
 
 use crate::{MapError, MapOp, base_page, sys};
 use core::ptr::NonNull;
 
-/// Bits of an entry of the page table (`/proc/PID/pagemap`).
+/// Bits of an entry in `/proc/PID/pagemap`, which describes one page.
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const EXCLUSIVE: u64 = 1 << 56;
 
-/// Number of entries that are read at a time.
+/// Number of entries of `pagemap` that are read at a time.
 const ENTRIES: usize = 64;
 
-/// Opens and holds what the functions of this module read: this process's memory and page tables.
+/// The open files that the functions of this module read: this process's memory and its page tables.
 #[derive(Debug)]
 pub struct PageTables(sys::OwnTables);
 
 impl PageTables {
-    /// Opens two descriptors. In a process of which no dump may be made, that is `EACCES`.
+    /// Opens both files. The error is the kernel's `errno`: `EACCES` in a process of which no dump may be made.
     pub fn open() -> Result<PageTables, i32> {
         sys::OwnTables::open().map(PageTables)
     }
 
-    /// Reads a page if it is present, and returns whether it is. It never waits for a userfaultfd.
+    /// Reads a page into `into` if it is present, and returns whether it is. It never waits for a userfaultfd.
     #[must_use]
     pub fn read_present(&self, at: usize, into: &mut [u8]) -> bool {
         self.0.read(at, into) == into.len()
@@ -46,12 +47,12 @@ fn pointer(at: usize) -> Result<NonNull<u8>, i32> {
     NonNull::new(core::ptr::with_exposed_provenance_mut(at)).ok_or(libc::EFAULT)
 }
 
-/// Forgets the pages at `at`, of which `copy` is a copy, and calls `stays` with the offset of each page that is not
-/// forgotten, since it differs from the copy or is in use. `again` has room for at least one page.
+/// Gives pages from address `at` on back to the kernel if they equal their copy in `copy` and nothing refers to them.
+/// Calls `stays` with the offset of every page that was not forgotten. `again` is a buffer of at least one page.
 ///
 /// # Safety
-/// The program cannot write to the pages: they are protected, and their contents may be forgotten. A page that stays must
-/// be [kept](keep) once it is not protected any more.
+/// The program cannot write to the pages, because they are protected, and their contents may be forgotten. A page that
+/// was not forgotten must be [kept](keep) once its protection is lifted.
 pub unsafe fn forget_unused(
     PageTables(tables): &PageTables,
     at: usize,
@@ -79,7 +80,8 @@ pub unsafe fn forget_unused(
     reclaim(tables, at, first..len, stays).map_err(refused)
 }
 
-/// Has the offered pages at these offsets dropped.
+/// Makes the kernel drop pages in this range of offsets, which were offered to it. Calls `stays` with the offset of
+/// every page that it did not drop.
 fn reclaim(
     tables: &sys::OwnTables,
     at: usize,
@@ -107,17 +109,18 @@ fn reclaim(
     Ok(())
 }
 
-/// Keeps the page at `at`, which [`forget_unused`] did not forget and which is not protected any more. Returns `false` if it
-/// is missing by now, or if the program may not write to it.
+/// Writes to the page at `at` without changing it, so that the kernel cannot drop it any more. This is needed for a
+/// page that [`forget_unused`] did not forget, after its protection is lifted. Returns `false` if the page is missing
+/// by now, or if the program may not write to it.
 #[must_use]
 pub fn keep(at: usize) -> bool {
     sys::rewrite(at)
 }
 
-/// Returns whether a page that the kernel refers to stays, and keeps its frame when it is written to. `at` is a page of the
-/// caller's that can be written; `protect` sets whether it is write-protected by a userfaultfd.
+/// Returns whether this kernel leaves a page that it refers to in place, and lets the program write to that same page.
+/// `at` is a page of the caller's that can be written; `protect` sets whether a userfaultfd write-protects it.
 ///
-/// Kernels before 5.19 give a program a copy when it writes to such a page; those that lack another correction drop it.
+/// Kernels before 5.19 give a program a copy when it writes to such a page, and some of them even drop the page.
 ///
 /// # Safety
 /// Nothing else uses the page. It may be missing afterwards.
@@ -157,8 +160,8 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    /// Returns the pages that stay of four, of which the second is referred to and the third differs from its copy; `None`
-    /// where this kernel does not respect references.
+    /// Runs [`forget_unused`] on four pages, of which the second is referred to and the third differs from its copy.
+    /// Returns the pages that were not forgotten, or `None` if this kernel does not respect references.
     fn staying() -> Option<Vec<usize>> {
         let (page, range) = (base_page(), Reserved::new(SPAN, SPAN).unwrap());
         range.commit(0, SPAN, PageKind::Small).unwrap();

@@ -1,7 +1,7 @@
 //! Reads which of a process's pages are resident, and how large they are.
 //!
-//! `PAGEMAP_SCAN` (kernel 6.7) answers per page and needs no privilege for the own process. Without it the answer is
-//! [`Answer::NotPerAddress`], and the caller may fall back to `/proc/PID/smaps`, which answers per mapping.
+//! `PAGEMAP_SCAN` (Linux 6.7) answers for each page, and needs no privilege for the own process. Without it the answer
+//! is [`Answer::NotPerAddress`], and the caller may fall back to `/proc/PID/smaps`, which answers for each mapping.
 
 use crate::sys;
 
@@ -10,22 +10,22 @@ use crate::sys;
 pub struct Residency {
     /// Number of resident bytes, at most the range's length.
     pub resident: u64,
-    /// Number of these bytes on pages mapped as large ones (THP or hugetlb).
+    /// Number of those resident bytes that are on large pages (THP or hugetlb).
     pub large: u64,
     /// NUMA node of the first resident page; `None` if no page is resident or the kernel does not say.
     pub node: Option<u32>,
 }
 
-/// Holds the result of [`Inspector::ask`].
+/// The result of [`Inspector::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The residency was read page by page.
     Exact(Residency),
-    /// This kernel has no `PAGEMAP_SCAN`.
+    /// The residency is not known page by page, because this kernel has no `PAGEMAP_SCAN`.
     NotPerAddress,
 }
 
-/// Reads one process's page tables through its open `/proc/PID/pagemap`.
+/// An open `/proc/PID/pagemap`, from which the residency of a process's pages is read.
 #[derive(Debug)]
 pub struct Inspector {
     file: sys::Descriptor,
@@ -34,13 +34,13 @@ pub struct Inspector {
 
 impl Inspector {
     /// Opens the page tables of process `pid`, or of this process for `None`. The error is an errno: `EACCES` or
-    /// `EPERM` under ptrace rules, `ENOENT` if there is no such process.
+    /// `EPERM` if this process may not trace the other, `ENOENT` if there is no such process.
     pub fn open(pid: Option<u32>) -> Result<Inspector, i32> {
         let file = sys::open_pagemap(pid)?;
         Ok(Inspector { file, pid: pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0) })
     }
 
-    /// Reads the residency of `[start, start + len)`, rounded outwards to base pages; no count exceeds `len`.
+    /// Reads the residency of `[start, start + len)`, rounded outwards to base pages. No count exceeds `len`.
     #[must_use]
     pub fn ask(&self, start: u64, len: u64) -> Answer {
         let page = sys::base_page() as u64;
@@ -57,8 +57,9 @@ impl Inspector {
         Answer::Exact(Residency { resident: resident.min(len), large: large.min(len), node })
     }
 
-    /// Calls `f` with the start and the length of each part of `[start, start + len)`, whole pages, whose pages have
-    /// contents: in memory, or swapped out by the kernel. The error is an errno, `ENOTTY` before Linux 6.7.
+    /// Calls `f` with the start and the length of each part of `[start, start + len)` whose pages have contents, in
+    /// memory or swapped out by the kernel. Both bounds must be whole pages. The error is an errno, `ENOTTY` before
+    /// Linux 6.7.
     pub fn each_populated(&self, start: u64, len: u64, f: &mut dyn FnMut(u64, u64)) -> Result<(), i32> {
         sys::each_populated(&self.file, start, start.saturating_add(len), &mut |from, to| f(from, to - from))
     }

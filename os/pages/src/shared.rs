@@ -1,4 +1,4 @@
-//! Shares memory between processes by a file without a name, which each of them maps.
+//! Shares memory between processes: each of them maps the same file, which has no name in any folder.
 
 use crate::sys::{self, Descriptor, shared};
 use crate::wait::Among;
@@ -7,8 +7,8 @@ use core::ffi::{CStr, c_int};
 use core::sync::atomic::AtomicU32;
 use core::time::Duration;
 
-/// Owns a memory file of fixed length, whose name appears in `/proc` only. The kernel frees it when the last process
-/// that has it open or mapped ends.
+/// A memory file of fixed length, whose name appears in `/proc` only. The kernel frees it when the last process ends
+/// that has it open or mapped.
 #[derive(Debug)]
 pub struct MemoryFile {
     file: Descriptor,
@@ -23,7 +23,7 @@ impl MemoryFile {
         Ok(MemoryFile { file, len })
     }
 
-    /// Takes ownership of a memory file's descriptor that another process sent.
+    /// Takes ownership of a descriptor that another process sent, which must be that of a memory file.
     pub fn received(fd: c_int) -> Result<MemoryFile, MapError> {
         let mut file = MemoryFile { file: Descriptor(fd), len: 0 };
         // SAFETY: all zero bytes are valid for this plain structure, which the call fills.
@@ -54,12 +54,12 @@ impl MemoryFile {
         self.file.0
     }
 
-    /// Restricts every mapping that is made from now on to reading.
+    /// Restricts every mapping that is made of the file from now on to reading.
     pub fn seal_for_readers(&self) -> Result<(), MapError> {
         shared::seal_for_readers(self.file.0).map_err(|errno| publish(self.len, errno))
     }
 
-    /// Maps the whole file, at a multiple of 2 MiB if it is at least as long.
+    /// Maps the whole file. The address is a multiple of 2 MiB if the file is at least as long.
     pub fn map(&self, writable: bool) -> Result<SharedMapping, MapError> {
         let align = if self.len < SPAN { base_page() } else { SPAN };
         let start = shared::map_shared(self.file.0, self.len, align, writable)
@@ -67,13 +67,13 @@ impl MemoryFile {
         Ok(SharedMapping(Area::new(start, self.len)))
     }
 
-    /// Allocates memory for `len` bytes from `at` on; the caller accounts for it. The error is the kernel's `errno`.
+    /// Allocates memory for the `len` bytes of the file from offset `at` on. The error is the kernel's `errno`.
     pub fn allocate(&self, at: usize, len: usize) -> Result<(), i32> {
         shared::allocate(self.file.0, at, len)
     }
 
-    /// Allocates memory for bytes that have none, on large pages where the kernel can. `mapping` is a writable one of
-    /// this file.
+    /// Allocates memory for those of the `len` bytes from offset `at` on that have none, on large pages where the
+    /// kernel can. `mapping` is a writable mapping of this file.
     pub fn allocate_large(&self, mapping: &SharedMapping, at: usize, len: usize) -> Result<(), i32> {
         for span in (at.next_multiple_of(SPAN)..=at + len).step_by(SPAN).filter(|it| it + SPAN <= at + len) {
             // Only a span with a resident page can be collapsed into a large one; otherwise small pages are allocated
@@ -86,13 +86,14 @@ impl MemoryFile {
         self.allocate(at, len)
     }
 
-    /// Frees the memory of `len` bytes from `at` on, in every process. They read as zero afterwards.
+    /// Frees the memory of `len` bytes of the file from offset `at` on. They read as zero afterwards, in every
+    /// process.
     pub fn punch(&self, at: usize, len: usize) -> Result<(), i32> {
         shared::punch(self.file.0, at, len)
     }
 }
 
-/// A mapping of a [`MemoryFile`], which stays valid when the file is closed.
+/// A mapping of a [`MemoryFile`]. It stays valid when the file is closed.
 #[derive(Debug)]
 pub struct SharedMapping(Area);
 
@@ -105,23 +106,23 @@ impl core::ops::Deref for SharedMapping {
 }
 
 impl SharedMapping {
-    /// Collapses whole allocated spans into large pages, where the kernel can; holes in them are filled. The error is
-    /// the kernel's `errno`.
+    /// Collapses whole allocated spans of the mapping into large pages, where the kernel can. Holes in them are
+    /// filled. The error is the kernel's `errno`.
     fn collapse(&self, at: usize, len: usize) -> Result<(), i32> {
         shared::collapse(self.at(at, len), len)
     }
 
-    /// Populates and locks `len` bytes from `at` on. The error is the kernel's `errno`.
+    /// Populates and locks the `len` bytes from offset `at` on. The error is the kernel's `errno`.
     pub fn lock(&self, at: usize, len: usize) -> Result<(), i32> {
         shared::lock_now(self.at(at, len), len)
     }
 
-    /// Unlocks `len` bytes from `at` on, so that the kernel may swap them out again.
+    /// Unlocks the `len` bytes from offset `at` on, so that the kernel may swap them out again.
     pub fn unlock(&self, at: usize, len: usize) {
         shared::unlock(self.at(at, len), len);
     }
 
-    /// Sets whether a forked child inherits the mapping; otherwise its addresses are unmapped there.
+    /// Sets whether a forked child inherits the mapping. If not, its addresses are unmapped in the child.
     pub fn inherited(&self, yes: bool) -> Result<(), MapError> {
         sys::inherited(self.start(), self.len(), yes).map_err(|errno| publish(self.len(), errno))
     }

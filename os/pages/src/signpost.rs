@@ -3,14 +3,14 @@
 use crate::{MapError, MapOp, sys};
 use core::{ffi::CStr, ptr::NonNull};
 
-/// Writes `bytes` to a memory file called `name` and keeps it mapped, read-only, until the process ends. The descriptor
-/// is closed, so that nothing is left behind then.
+/// Writes `bytes` to a memory file called `name` and keeps it mapped, read-only, until the process ends. The
+/// descriptor is closed, so that the kernel frees the file then.
 pub fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, MapError> {
     sys::publish(name, bytes).map_err(|errno| MapError { op: MapOp::Publish, len: bytes.len(), errno })
 }
 
-/// Creates the file `path` of `len` zero bytes and maps it, readable and writable, until the process ends. The
-/// descriptor is closed. Disk space is allocated, so that a write through the mapping cannot fail for lack of it.
+/// Creates the file `path` with `len` zero bytes and maps it, readable and writable, until the process ends. Disk
+/// space is allocated, so that a write through the mapping cannot fail for lack of it. The descriptor is closed.
 pub fn share_file(path: &CStr, len: usize) -> Result<NonNull<u8>, MapError> {
     sys::share_file(path, len).map_err(|errno| MapError { op: MapOp::Publish, len, errno })
 }

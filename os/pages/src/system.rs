@@ -2,7 +2,7 @@
 
 use crate::sys;
 
-/// States the system-wide mode of transparent huge pages.
+/// The system-wide mode of transparent huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thp {
     /// Every mapping may get huge pages.
@@ -17,7 +17,7 @@ pub enum Thp {
     Unknown,
 }
 
-/// States whether multi-size THP offers one page size.
+/// Whether multi-size THP offers one size of page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// Advised mappings get pages of this size (`always`, `madvise`, or `inherit` of such a mode).
@@ -65,7 +65,8 @@ pub fn thp_mode() -> Thp {
     }
 }
 
-/// Advises a page for transparent huge pages, which a kernel without them refuses whether or not its files can be read.
+/// Returns whether the kernel accepts the advice to use transparent huge pages for a page. A kernel without them
+/// refuses, whether or not its files can be read.
 fn advice_is_taken() -> bool {
     let len = base_page();
     let Some(at) = crate::map_aligned(len, len, libc::PROT_READ | libc::PROT_WRITE, 0) else { return false };
@@ -75,8 +76,8 @@ fn advice_is_taken() -> bool {
     taken
 }
 
-/// Reads whether advised mappings get pages of 64 KiB. A kernel without multi-size THP offers none. Where the setting
-/// cannot be read, a trial mapping tells.
+/// Returns whether advised mappings get pages of 64 KiB. On a kernel without multi-size THP they do not. Where the
+/// setting cannot be read, a trial mapping is made to see.
 #[must_use]
 pub fn medium_pages() -> Offer {
     let path = c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
@@ -84,7 +85,8 @@ pub fn medium_pages() -> Offer {
     offer(path, || if is_given() { Offer::Given } else { Offer::Refused })
 }
 
-/// Returns whether the first write to advised memory of `len` bytes makes all of it resident, as one page of that size does.
+/// Returns whether the first write to an advised mapping of `len` bytes makes all of it resident, which shows that it
+/// is one page.
 fn gives(len: usize) -> bool {
     let Some(at) = crate::map_aligned(len, len, libc::PROT_READ | libc::PROT_WRITE, 0) else { return false };
     let mut resident = 0;
@@ -98,8 +100,8 @@ fn gives(len: usize) -> bool {
     resident == len
 }
 
-/// Reads whether advised mappings get pages of 2 MiB: the setting for this size, which may differ from the system-wide
-/// one, or else the system-wide one.
+/// Returns whether advised mappings get pages of 2 MiB. The kernel's setting for this size says so, or, if there is
+/// none, the system-wide one.
 #[must_use]
 pub fn large_pages() -> Offer {
     offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", inherited)
@@ -123,7 +125,7 @@ fn offer(path: &core::ffi::CStr, without_file: impl Fn() -> Offer) -> Offer {
     }
 }
 
-/// Returns the word in brackets of a sysfs choice such as `always [madvise] never`.
+/// Returns the word in brackets of a sysfs file such as `always [madvise] never`.
 fn chosen(text: &[u8]) -> Option<&[u8]> {
     let open = text.iter().position(|&b| b == b'[')?;
     let rest = &text[open + 1..];

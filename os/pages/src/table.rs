@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// Marks types for which all zero bytes are a valid value.
+/// A type for which all zero bytes are a valid value.
 ///
 /// # Safety
 /// Zero bytes are a valid value, and the type has no destructor.
@@ -12,7 +12,8 @@ pub unsafe trait Zeroed {}
 // SAFETY: zero is a byte.
 unsafe impl Zeroed for u8 {}
 
-/// Holds `len` values, initially zero. Its pages take no memory until they are written to.
+/// A table of `len` values, all zero at first, in a mapping of its own. Its pages take no memory until they are
+/// written to.
 #[derive(Debug)]
 pub struct Table<T> {
     start: NonNull<T>,
@@ -26,8 +27,8 @@ unsafe impl<T: Send> Send for Table<T> {}
 unsafe impl<T: Sync> Sync for Table<T> {}
 
 impl<T: Zeroed> Table<T> {
-    /// Maps a table of `len` zeros, or returns `None` if the kernel refuses the address space. The memory is never
-    /// freed.
+    /// Maps a table of `len` zero values, or returns `None` if the kernel refuses the address space. The memory is
+    /// never freed.
     pub fn new(len: usize) -> Option<Table<T>> {
         let start = crate::mapping_at(len * size_of::<T>())?.cast();
         Some(Table { start, len, owns: PhantomData })
@@ -35,8 +36,8 @@ impl<T: Zeroed> Table<T> {
 }
 
 impl Table<u8> {
-    /// Maps a table of `len` zeros that can be read without a page fault and takes no memory, since the kernel has one
-    /// page of zeros for all pages that were only read. Returns `None` if the kernel refuses the address space.
+    /// Maps a table of `len` zeros for reading only. Reading it needs no page fault and takes no memory, because the
+    /// kernel uses one page of zeros for all of its pages. Returns `None` if the kernel refuses the address space.
     pub fn zeros(len: usize) -> Option<Table<u8>> {
         let table = Table::new(len)?;
         table.iter().step_by(crate::base_page()).for_each(|byte| _ = core::hint::black_box(*byte));

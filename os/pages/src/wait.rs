@@ -4,17 +4,17 @@ use crate::sys;
 use core::sync::atomic::AtomicU32;
 use core::time::Duration;
 
-/// Selects the threads that may wait on a word.
+/// The threads that may wait on a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Among {
-    /// Threads of this process wait.
+    /// Only threads of this process wait.
     Threads,
-    /// Threads of every process that maps the word wait.
+    /// Threads of any process that maps the word wait.
     #[cfg_attr(miri, expect(dead_code, reason = "one process"))]
     Processes,
 }
 
-/// Sleeps while `word` holds `value`. It may return early.
+/// Sleeps while `word` holds `value`, until another thread wakes this one. It may return early.
 pub fn wait_while(word: &AtomicU32, value: u32) {
     sys::futex_wait(word, value, None, Among::Threads);
 }
@@ -29,14 +29,14 @@ pub fn wake_one(word: &AtomicU32) {
     sys::futex_wake(word, 1, Among::Threads);
 }
 
-/// Returns the seconds of a coarse, monotonic clock, which takes a few nanoseconds to read.
+/// Returns the time of a monotonic clock in whole seconds. It takes a few nanoseconds to read.
 #[must_use]
 pub fn now_seconds() -> u32 {
     sys::now_seconds()
 }
 
-/// Returns an even, nonzero number that identifies the calling thread within its process. A forked child keeps its
-/// thread's.
+/// Returns an even, nonzero number that identifies the calling thread within its process. In a forked child, the
+/// thread has the same number as the thread that forked.
 #[must_use]
 pub fn thread_handle() -> usize {
     sys::thread_handle()

@@ -11,7 +11,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Shells, and the folder and the file that each looks for.
+/// The shells for which completions are written, each with the folder and the name of the file in which it looks for
+/// them.
 const SHELLS: [(Shell, &str, &str); 3] = [
     (Shell::Bash, "bash-completion/completions", "largesse"),
     (Shell::Zsh, "zsh/site-functions", "_largesse"),
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes all files below `share`.
+/// Writes all manual pages and completions below `share`.
 fn write(share: &Path) -> io::Result<()> {
     let pages = share.join("man/man1");
     fs::create_dir_all(&pages)?;
@@ -50,14 +51,15 @@ fn write(share: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the whole command: the programs that `largesse bench` and `largesse lisp` execute are part of it.
+/// Returns the whole command line interface. The programs that `largesse bench` and `largesse lisp` execute are part
+/// of it.
 fn command() -> Command {
     largesse_cli::command()
         .mut_subcommand("bench", |_| largesse_bench::command().name("bench").bin_name("largesse bench"))
         .mut_subcommand("lisp", |_| largesse_lisp_command::command().name("lisp").bin_name("largesse lisp"))
 }
 
-/// Writes the page `name`, in section 1, which documents `command`.
+/// Writes the manual page `name`, in section 1, which documents `command`.
 fn page(folder: &Path, command: &Command, name: &str) -> io::Result<()> {
     let version = concat!("Largesse ", env!("CARGO_PKG_VERSION"));
     let man =

@@ -6,10 +6,10 @@ use plotters::prelude::{Color as _, RGBColor, Rectangle};
 
 const TITLE: i32 = 40;
 const LINE: i32 = 18;
-/// Distance between a box and the boxes in it, in pixels.
+/// Distance between a box and the boxes inside it, in pixels.
 const GAP: i32 = 8;
 const CORE_WIDTH: i32 = 104;
-/// Colours of the levels: package, node, cache.
+/// Colours of the boxes of a package, a node and a cache.
 const COLOURS: [RGBColor; 3] = [INK, GREEN, ORANGE];
 
 pub(super) fn height(machine: &MachineDrawing) -> u32 {
@@ -30,7 +30,7 @@ pub(super) fn draw(area: &Area<'_>, machine: &MachineDrawing) -> Result<(), Draw
     Ok(())
 }
 
-/// Returns how many cores fit in a row of `width` pixels, at least one.
+/// Returns the number of cores that fit in a row of `width` pixels, at least one.
 fn in_a_row(width: i32) -> usize {
     usize::try_from((width - GAP) / (CORE_WIDTH + GAP)).unwrap_or(1).max(1)
 }
@@ -40,7 +40,7 @@ fn core_height(group: &NamedBox) -> i32 {
     i32::try_from(lines).unwrap_or(0) * LINE + GAP
 }
 
-/// Returns the height of a box of `width` pixels, in pixels.
+/// Returns the height of the box of `group` in pixels if its width is `width` pixels.
 fn of(group: &NamedBox, width: i32) -> i32 {
     let inner = width - 2 * GAP;
     let boxes: i32 = group.groups.iter().map(|it| of(it, inner) + GAP).sum();

@@ -1,4 +1,4 @@
-//! Draws the measurements of a machine: bandwidth, latency, and times from core to core.
+//! Draws the measurements of a machine: bandwidth, latency, and the times of transfers from core to core.
 
 use super::drawing::{Bars, MachineDrawing, Series};
 use crate::canvas::{
@@ -8,7 +8,7 @@ use plotters::prelude::{ChartBuilder, Circle, Color as _, LineSeries, RGBColor, 
 
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, RED, SKY];
 const CHART: u32 = 300;
-/// Height of the area for names below bars, in pixels.
+/// Height of the area for the names below bars, in pixels.
 const BELOW: i32 = 40;
 const SQUARE: i32 = 44;
 
@@ -31,7 +31,7 @@ fn good(value: f64) -> f64 {
     if value.is_finite() { value.max(0.0) } else { 0.0 }
 }
 
-/// Draws `title` and each name with its colour above a chart.
+/// Draws `title` above a chart, and behind it the name of each series in its colour.
 fn legend<'a>(area: &Area<'_>, title: &str, names: impl Iterator<Item = &'a str>) -> Result<(), DrawError> {
     let width = |text: &str| i32::try_from(text.chars().count()).unwrap_or(0) * LETTER;
     area.draw_text(title, &ink(16), (16, 6))?;
@@ -111,7 +111,7 @@ pub(super) fn latency(area: &Area<'_>, series: &[Series]) -> Result<(), DrawErro
     Ok(())
 }
 
-/// Returns the side of a square in pixels, such that `count` squares and a label fit in a row.
+/// Returns the side of a square, in pixels, for a row in which `count` squares and a label fit.
 fn side(count: usize) -> i32 {
     let room = i32::try_from(WIDTH).unwrap_or(0) - 2 * i32::try_from(LEFT).unwrap_or(0);
     (room / (i32::try_from(count).unwrap_or(1) + 1)).clamp(8, SQUARE)

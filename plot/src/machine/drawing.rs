@@ -1,6 +1,6 @@
-//! Holds the parts and measurements of which a machine is drawn.
+//! Defines the input of a picture of a machine: its parts and measurements.
 
-/// The parts and measurements to draw.
+/// The contents of a picture of a machine: its parts and its measurements.
 #[derive(Clone, Debug, Default)]
 pub struct MachineDrawing {
     /// Title above the picture.
@@ -9,9 +9,10 @@ pub struct MachineDrawing {
     pub packages: Vec<NamedBox>,
     /// Measured bandwidths, in GB/s.
     pub bandwidth: Vec<Bars>,
-    /// Measured time of one access in nanoseconds, over the bytes that are accessed.
+    /// Measured time of one access in nanoseconds, by the number of bytes in which accesses are spread: a curve for
+    /// each kind of page.
     pub latency: Vec<Series>,
-    /// Processors, and measured nanoseconds for pairs of indices into this list.
+    /// Numbers of processors, and the measured nanoseconds of a transfer for pairs of indices into this list.
     pub cores: (Vec<u32>, Vec<(usize, usize, f64)>),
 }
 

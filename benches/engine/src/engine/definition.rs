@@ -1,4 +1,4 @@
-//! Reads what is compared as data: `benches/definitions/*.toml`.
+//! Reads the definitions of what is compared, which are data: `benches/definitions/*.toml`.
 
 use super::Result;
 use crate::args::{GC, KERNELS};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Files in the folder of definitions that define something else than benches.
+/// Files in the folder of definitions that do not define benches.
 pub(crate) const OTHER_FILES: [&str; 2] = ["settings.toml", "gc.toml"];
 
 /// One program, its tests and their expected answers.
@@ -17,62 +17,62 @@ pub(crate) const OTHER_FILES: [&str; 2] = ["settings.toml", "gc.toml"];
 pub(crate) struct Bench {
     pub(crate) name: String,
     pub(crate) title: String,
-    /// Argument of `largesse bench`, and group of benches that one `--only` chooses.
+    /// Argument of `largesse bench` that runs this bench. (`group` names several benches that one `--only` chooses.)
     pub(crate) comparison: String,
     pub(crate) group: String,
-    /// Whether it runs only if `--only` names it, because it takes long.
+    /// Whether the bench runs only if `--only` names it, because it takes long.
     #[serde(default)]
     pub(crate) only_by_name: bool,
-    /// Command before the program, whose path is below `benches/programs`, and after it.
+    /// Words of the command line before the program. (`program` is a path below `benches/programs`; `args` follow it.)
     pub(crate) interpreter: Vec<String>,
     pub(crate) program: String,
     #[serde(default)]
     pub(crate) args: Vec<String>,
-    /// Advice what to install if the program cannot start.
+    /// Advice on what to install if the program cannot start.
     pub(crate) needs: String,
-    /// Resident memory at scale 1, in MiB; a machine with less available memory skips the bench.
+    /// Resident memory of the program at scale 1, in MiB. A machine with less available memory skips the bench.
     pub(crate) memory_mib: u64,
-    /// Names of settings in `settings.toml`.
+    /// Names of the settings in `settings.toml` under which the program runs.
     pub(crate) settings: Vec<String>,
-    /// Largest relative error of an answer that passes: other processors round differently.
+    /// Largest relative error of an answer that passes. It is not zero, because other processors round differently.
     pub(crate) tolerance: f64,
     pub(crate) far: Option<FarSpec>,
     #[serde(rename = "test")]
     pub(crate) tests: Vec<Test>,
 }
 
-/// One test of a bench, which is one line of the table.
+/// One test of a bench, which becomes one line of the table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Test {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) tolerance: Option<f64>,
-    /// Expected answer by scale. Without one the program checks itself, and the bits must equal the baseline's.
+    /// Expected answer by scale. If there is none, the program checks itself, and the bits must equal the baseline's.
     #[serde(default)]
     pub(crate) expect: BTreeMap<String, Vec<f64>>,
 }
 
-/// The table `[bench.far]`.
+/// The table `[bench.far]` of a definition: how `largesse bench far` runs the program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FarSpec {
-    /// Columns: local memory in per cent of the footprint.
+    /// Columns of the result: local memory in per cent of the program's data.
     pub(crate) local_percent: Vec<u8>,
-    /// Rows: arguments of `--page-size`; `auto` is compared with the others. `marked` is `auto` for a program that
-    /// marks its compute core.
+    /// Rows of the result: values of `--page-size`. `auto` is compared with the others; `marked` is `auto` for a
+    /// program that marks its compute core.
     pub(crate) page_sizes: Vec<String>,
-    /// Arguments that make the program mark its core.
+    /// Arguments that make the program mark its compute core.
     #[serde(default)]
     pub(crate) marked: Vec<String>,
-    /// MiB that the program touches at scale 1; without it the footprint is measured.
+    /// Number of MiB that the program touches at scale 1. If it is missing, the number is measured.
     pub(crate) far_mib: Option<u64>,
     /// Published figures of other systems, printed below the table.
     pub(crate) published: Option<String>,
 }
 
 impl Bench {
-    /// Returns the expected answer of `test` at `scale` and its tolerance; `None` if the definition has none.
+    /// Returns the expected answer of `test` at `scale` and its tolerance, or `None` if the definition has none.
     pub(crate) fn expected(&self, test: &str, scale: f64) -> Option<(&[f64], f64)> {
         let test = self.tests.iter().find(|known| known.name == test)?;
         let at_scale = |text: &String| text.parse::<f64>().is_ok_and(|known| (known - scale).abs() < 1e-9);
@@ -90,7 +90,7 @@ impl Bench {
         self.interpreter.iter().map(OsString::from).chain([program]).chain(options).collect()
     }
 
-    /// Returns the title of its table, with the size and the program's own description.
+    /// Returns the title of the bench's table, with the size of the data and the program's own description.
     pub(crate) fn headline(&self, scale: f64, about: &str) -> String {
         let size =
             if (scale - 1.0).abs() < 1e-9 { String::new() } else { format!(", at {scale} of its size") };
@@ -103,7 +103,7 @@ impl Bench {
         scaled(self.memory_mib, scale)
     }
 
-    /// Returns the names after `--only` that choose a test: the group, the bench, and its own.
+    /// Returns the names after `--only` that choose a test: its group, its bench, and its own name.
     fn names(&self, test: &Test) -> [String; 3] {
         [self.group.clone(), self.name.clone(), format!("{}/{}", self.name, test.name)]
     }
@@ -115,7 +115,7 @@ pub(crate) fn scaled(amount: u64, scale: f64) -> u64 {
     (amount as f64 * scale) as u64
 }
 
-/// Reads a file in the folder of definitions; the error names it.
+/// Reads a file in the folder of definitions. The error names the file.
 pub(crate) fn read<T: DeserializeOwned>(root: &Path, name: impl AsRef<Path>) -> Result<T> {
     let path = root.join("definitions").join(name);
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
@@ -140,7 +140,7 @@ pub(crate) fn read_all(root: &Path) -> Result<Vec<Bench>> {
     Ok(files.collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// Returns the benches of `comparison` that `only` names; if it is empty, all that do not take long.
+/// Returns the benches of `comparison` that `only` names. If `only` is empty, returns all that do not take long.
 pub(crate) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> Result<Vec<Bench>> {
     let is_ours = |bench: &Bench| bench.comparison == comparison;
     let (mut ours, others): (Vec<_>, Vec<_>) = benches.into_iter().partition(is_ours);

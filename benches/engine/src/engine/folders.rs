@@ -1,4 +1,4 @@
-//! Finds the folder of the benches, makes temporary ones, and compiles a library into them.
+//! Finds the folder of the benches, makes temporary folders, and compiles libraries into these.
 
 use super::Result;
 use std::fs::Permissions;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::{Builder, TempDir};
 
-/// Returns the folder with `definitions` and `programs`: the named one, else the one installed with the command, else
-/// the one of the checkout in whose `target` folder the command is.
+/// Returns the folder with `definitions` and `programs`: `named` if it is given, else the one installed with the
+/// command, else that of the checkout in whose `target` folder the command is.
 pub(crate) fn benches(named: Option<&Path>) -> Result<PathBuf> {
     let around = || around(&largesse_terminal::own::path().unwrap_or_default());
     let looked = named.map_or_else(around, |named| vec![named.to_owned()]);
@@ -37,8 +37,8 @@ pub(crate) fn temp_dir() -> Result<TempDir> {
     made.map_err(|why| format!("{}: {why}", std::env::temp_dir().display()))
 }
 
-/// Compiles a library from the C program `source`, below the folder of programs, into `folder`; the error says why that
-/// is not possible.
+/// Compiles a library from the C program `source`, below the folder of programs, into `folder`. The error says why
+/// that is not possible.
 pub(crate) fn compiled(root: &Path, source: &str, options: &[&str], folder: &Path) -> Result<PathBuf> {
     let (source, made) = (root.join("programs/c").join(source), folder.join("made.so"));
     let mut gcc = Command::new("gcc");

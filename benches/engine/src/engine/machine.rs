@@ -1,9 +1,9 @@
 //! Describes where and when a comparison was run, and touches its memory.
 //!
-//! Memory is touched and freed so that no run pays for pages that a virtual machine does not have yet: a hypervisor with
-//! free page reporting takes free 2 MiB pages back after two seconds, and the next touch takes twenty times longer. A
-//! program that prepares its input for seconds would be charged for this; therefore every program under every setting
-//! runs [`touch_command`] right before it starts the clock.
+//! Memory is touched and freed before each run, so that no run pays for pages that a virtual machine does not have
+//! yet. A hypervisor with free page reporting takes free 2 MiB pages back after two seconds, and the next touch of
+//! such a page takes twenty times longer. A program that prepares its input for seconds would pay for this, too;
+//! therefore every program runs [`touch_command`] right before it starts the clock.
 
 use super::Result;
 use crate::args::TOUCH;
@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// The facts in the line above every table.
+/// The facts about the machine and the moment of a comparison that are in the line above every table.
 #[derive(Debug, Serialize)]
 pub(crate) struct MachineFacts {
     processor: String,
@@ -22,10 +22,10 @@ pub(crate) struct MachineFacts {
     kernel: String,
     thp: String,
     version: &'static str,
-    /// Commit of the checkout that holds the benches, if any.
+    /// Commit of the checkout that holds the benches, if there is one.
     commit: Option<String>,
     date: String,
-    /// `LARGESSE_*` variables, which change the measurements.
+    /// The variables `LARGESSE_*` in the environment, which change the measurements.
     settings: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl MachineFacts {
         }
     }
 
-    /// Returns the facts as one line.
+    /// Returns these facts as one line of text.
     pub(crate) fn line(&self) -> String {
         let MachineFacts { processor, cores, memory_mib, kernel, thp, version, date, .. } = self;
         let commit = self.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
@@ -69,7 +69,7 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the MiB of memory that can be allocated now without reclaim or swapping.
+/// Returns the number of MiB of memory that can be allocated now without reclaim or swapping.
 pub(crate) fn available_mib() -> u64 {
     largesse_store::available() >> 20
 }
@@ -78,24 +78,24 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Returns the value after the first occurrence of `name` and a colon.
+/// Returns the text after `name` and a colon, from the first line of the file that has them.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = read(path);
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// Returns the output of `program` without the newline, if it succeeds and prints something.
+/// Returns the output of `program` without the newline, or `None` if it fails or prints nothing.
 pub(crate) fn printed(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
 }
 
-/// Variable with the command line to run before the clock starts.
+/// Environment variable with the command line that a program must run right before it starts its clock.
 pub(crate) const TOUCH_VARIABLE: &str = "LARGESSE_BENCH_TOUCH";
 
-/// Returns a shell command that touches `mib` MiB without the setting's own allocator.
+/// Returns a shell command that touches and frees `mib` MiB, without the allocator of the setting that is measured.
 pub(crate) fn touch_command(mib: u64) -> String {
     let own = largesse_terminal::own::path().unwrap_or_else(|_| "largesse-bench".into());
     let own = own.display().to_string().replace('\'', r"'\''");
@@ -110,8 +110,8 @@ pub(crate) fn touch_mib(mib: u64) -> Result<()> {
     touched.map_err(|error| format!("{mib} MiB could not be touched before the run: {error:?}"))
 }
 
-/// Allocates `len` bytes, a multiple of [`SPAN`], on large pages where possible, and writes to every page: pages that
-/// were never written share one page of zeros.
+/// Allocates `len` bytes, a multiple of [`SPAN`], on large pages where possible. It writes to every page, because
+/// pages that were never written share one page of zeros.
 pub(crate) fn written(len: usize) -> Result<Reserved, MapError> {
     let range = Reserved::new(len, SPAN)?;
     range.commit(0, len, PageKind::Thp)?;

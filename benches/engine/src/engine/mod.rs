@@ -1,4 +1,4 @@
-//! The engine of every comparison: rows × columns × rounds.
+//! Runs every comparison: rows × columns × rounds.
 //!
 //! # Picture
 //! ```text
@@ -25,5 +25,5 @@ pub(crate) use self::{definition::*, folders::*, machine::*, outcome::*, program
 pub(crate) use self::{session::*, settings::*, stats::*};
 pub(crate) use tempfile::TempDir;
 
-/// A result whose error is a message for the user, unless another is named.
+/// A result whose error is a message for the user, unless another type is named.
 pub(crate) type Result<T, E = String> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! The results of one bench, as a table for people and as JSON.
+//! Holds the results of one bench, and shows them as a table for people and as JSON.
 
 use super::Summary;
 use largesse_terminal::table::{Paper, Table};
@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The result of a contestant on one line, and its JSON keys.
+/// The result of one contestant in one line of the table, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "answer")]
 pub(crate) enum Cell {
-    /// Every answer was right. The ratio is to the baseline's median, if it has one.
+    /// Every answer was right. The ratio is that of the contestant's median to the baseline's, if there is a baseline.
     #[serde(rename = "right")]
     Measured {
         #[serde(flatten)]
@@ -18,7 +18,7 @@ pub(crate) enum Cell {
         #[serde(skip_serializing_if = "Option::is_none")]
         ratio: Option<f64>,
     },
-    /// The run was stopped: its ratio to the baseline is above this number.
+    /// The run was stopped. The ratio of its time to the baseline's would be above this number.
     #[serde(rename = "stopped")]
     Stopped {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    /// Returns the cell of `values`, compared with a baseline.
+    /// Returns the cell for the measured `values`, with their ratio to the baseline.
     pub(crate) fn of(values: &[f64], baseline: Option<Summary>) -> Cell {
         let Some(summary) = Summary::of(values) else { return Cell::Absent };
         let ratio = baseline.filter(|it| it.median > 0.0).map(|it| summary.median / it.median);
@@ -51,12 +51,12 @@ impl Cell {
         if let Cell::Measured { ratio, .. } = self { *ratio } else { None }
     }
 
-    /// Returns the ratio or its lower bound.
+    /// Returns the ratio to the baseline, or its lower bound if the run was stopped.
     pub(crate) fn reached(&self) -> Option<f64> {
         if let Cell::Stopped { above } = self { *above } else { self.ratio() }
     }
 
-    /// Returns the text of a cell without a measurement.
+    /// Returns the word that is shown in a cell without a measurement.
     pub(crate) fn word(&self) -> String {
         let word = match self {
             Cell::Stopped { .. } => "stopped",
@@ -88,13 +88,13 @@ impl Outcome {
         Outcome { bench: bench.to_owned(), title, table, below: "\n".into(), last, objects, failures }
     }
 
-    /// Returns the JSON objects, and one for each failure.
+    /// Returns the JSON objects of the bench, and one more for each failure.
     pub(crate) fn objects(&self) -> Vec<Value> {
         let trouble = |text| json!({ "kind": "trouble", "bench": self.bench, "text": text });
         self.objects.iter().cloned().chain(self.failures.iter().map(trouble)).collect()
     }
 
-    /// Returns the tables below their title, with the failures.
+    /// Returns the text of all tables below their titles, with the failures.
     pub(crate) fn text(&self, paper: Paper) -> String {
         let mut text = format!("{}\n{}{}", self.title, self.table.show(paper), self.below);
         for (title, table) in &self.last {
@@ -107,7 +107,7 @@ impl Outcome {
     }
 }
 
-/// Returns the keys of both objects.
+/// Returns an object with the keys of both objects.
 pub(crate) fn merged(mut one: Value, other: &Value) -> Value {
     if let (Some(one), Some(other)) = (one.as_object_mut(), other.as_object()) {
         one.extend(other.clone());

@@ -16,7 +16,7 @@ pub(crate) struct Measured {
     pub(crate) test: String,
     pub(crate) seconds: f64,
     pub(crate) answer: Vec<f64>,
-    /// Checksum of the bytes of the result.
+    /// Checksum of the bytes of the answer.
     pub(crate) bits: String,
     /// Seconds spent in collections, if the program has a collector that counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,8 +29,8 @@ pub(crate) struct Measured {
     pub(crate) marked: Option<(f64, f64)>,
 }
 
-/// The last line of a run's output: KiB of the peak of resident memory and of hugetlb pages, which the kernel leaves
-/// out of it; names and versions of the language and its libraries.
+/// The last line of a run's output: peaks of resident memory and of hugetlb pages, which the kernel does not count as
+/// resident, both in KiB; names and versions of the language and its libraries.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Peak {
@@ -40,14 +40,14 @@ pub(crate) struct Peak {
 }
 
 impl Peak {
-    /// Returns the peak of all resident memory, in bytes.
+    /// Returns the peak of all resident memory in bytes, hugetlb pages included.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "memory of one machine")]
     pub(crate) fn bytes(&self) -> u64 {
         (self.peak_kb + self.hugetlb_kb) as u64 * 1024
     }
 }
 
-/// The output of one run of one program, the time of the whole run, and further keys of its JSON object.
+/// The output of one run of a program, the time of the whole run, and further keys of its JSON object.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub(crate) struct Run {
     pub(crate) tests: Vec<Measured>,
@@ -58,11 +58,11 @@ pub(crate) struct Run {
     pub(crate) more: Map<String, Value>,
 }
 
-/// The values of a contestant, one of each run, or the cell to show instead.
+/// The values of a contestant, one for each run, or the cell to show if it has none.
 pub(crate) type Values = Result<Vec<f64>, Cell>;
 
 impl Run {
-    /// Returns the result of `test` if its answer is within the tolerance of `expected`; the error says why not.
+    /// Returns the result of `test` if its answer is within the tolerance of `expected`. The error says why it is not.
     pub(crate) fn answered(&self, test: &str, expected: Option<(&[f64], f64)>) -> Result<&Measured> {
         let found = self.tests.iter().find(|measured| measured.test == test);
         let measured = found.ok_or("the program did not report this test")?;
@@ -76,8 +76,8 @@ impl Run {
 }
 
 impl Samples<Run> {
-    /// Returns the seconds of `test` in each run if all answers are right: within the tolerance of the definition's,
-    /// and to the bit that of `baseline`.
+    /// Returns the seconds of `test` in each run if all answers are right: within the tolerance of the expected
+    /// answer, and equal to the bit to that of `baseline`.
     pub(crate) fn seconds(&self, bench: &Bench, test: &str, scale: f64, baseline: &Run) -> Result<Vec<f64>> {
         let same = baseline.tests.iter().find(|measured| measured.test == test);
         let judge = |run: &Run| {
@@ -102,7 +102,8 @@ fn agrees(got: &[f64], expected: &[f64], tolerance: f64) -> bool {
     got.len() == expected.len() && got.iter().zip(expected).all(near)
 }
 
-/// Runs `command` to its end, for `cap` at most. A failure has its exit status and last lines.
+/// Runs `command` to its end, for `cap` at most. The error of a program that fails has its exit status and the last
+/// lines of its output.
 pub(crate) fn run(mut command: Command, cap: Duration) -> Result<Run, Ended> {
     let failed = |error: std::io::Error| Ended::Failed(error.to_string());
     let not_started = format!("{}: ", command.get_program().display());
@@ -129,7 +130,7 @@ pub(crate) fn run(mut command: Command, cap: Duration) -> Result<Run, Ended> {
     result(&output).map(|run| Run { took, ..run }).map_err(Ended::Failed)
 }
 
-/// Starts a thread that reads `from` to its end and sends all bytes.
+/// Starts a thread that reads `from` to its end and then sends all bytes to the receiver.
 fn in_full(from: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

@@ -6,14 +6,14 @@
 //!   round 1:     A again  B  C  A     the order rotates, so that each is first equally often
 //! ```
 //! # Knows / does not know
-//! Knows the order. Does not know what a contestant runs, or what its result means.
+//! Knows the order of runs. Does not know what a contestant runs, or what its result means.
 
 use super::Cell;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// The reason why a run has no result: it took too long and was killed, the kernel killed it for lack of memory, its
-/// answer is wrong, it failed, or it is not possible here.
+/// The reason for which a run has no result: it took too long and was killed, the kernel killed it for lack of memory,
+/// its answer is wrong, it failed, or it is not possible on this machine.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub(crate) enum Ended {
     #[error("stopped")]
@@ -29,7 +29,7 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// Returns the message for a wrong answer or a failure of the contestant `label`.
+    /// Returns the message for a wrong answer or a failure of the contestant `label`, or `None` for other reasons.
     pub(crate) fn message(&self, label: &str) -> Option<String> {
         match self {
             Ended::Wrong(why) => Some(format!("WRONG: {label}: {why}")),
@@ -56,34 +56,37 @@ impl From<String> for Ended {
     }
 }
 
-/// A contestant, which runs once in every round. `T` is the result of a run.
+/// One of the things that are compared: a command or function, which runs once in every round. `T` is the result of a
+/// run.
 pub(crate) struct Contestant<'a, T> {
     pub(crate) name: String,
-    /// JSON object of the keys that identify it in a bench.
+    /// JSON object whose keys identify this contestant in a bench.
     pub(crate) keys: Value,
-    /// Indices of the contestants without which there is nothing to compare this one with.
+    /// Indices of the contestants with which this one is compared. If one of them has no result, this one does not
+    /// run.
     pub(crate) needs: Vec<usize>,
-    /// Makes ready what the run needs, runs the command or the function, and clears up.
+    /// Runs the command or the function once, with the preparations before and the clearing up after it.
     pub(crate) run: Box<dyn Fn() -> Result<T, Ended> + 'a>,
 }
 
 impl<'a, T> Contestant<'a, T> {
-    /// Makes a contestant that needs nothing else; its only key is `setting`.
+    /// Makes a contestant that needs no other; its only key is `setting`.
     pub(crate) fn new(name: impl Into<String>, run: impl Fn() -> Result<T, Ended> + 'a) -> Self {
         let name = name.into();
         Contestant { keys: json!({ "setting": name }), name, needs: Vec::new(), run: Box::new(run) }
     }
 }
 
-/// The results of one contestant, in the order of rounds, and the reason why there are no more.
+/// The results of one contestant, in the order of rounds, and the reason for which there are no more, if it ended
+/// early.
 #[derive(Debug)]
 pub(crate) struct Samples<T> {
     pub(crate) runs: Vec<T>,
     pub(crate) ended: Option<Ended>,
 }
 
-/// Gives all contestants their `turn` in each of `rounds` rounds. One that ended, or that needs one that ended, has no
-/// more turns, for which `skipped` is called.
+/// Calls `turn` for all contestants in each of `rounds` rounds. A contestant that ended, or that needs one that ended,
+/// has no more turns; `skipped` is called for each turn that is left out.
 pub(crate) fn take_turns<T>(
     all: &[Contestant<'_, T>],
     rounds: u32,

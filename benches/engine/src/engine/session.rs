@@ -10,7 +10,7 @@ use largesse_terminal::table::Paper;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A running comparison.
+/// A comparison while it runs: its options, the machine, and whether anything has failed yet.
 pub(crate) struct Session<'a> {
     args: &'a Args,
     machine: MachineFacts,
@@ -20,7 +20,7 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Prints the machine. The comparison has `steps` turns.
+    /// Begins a comparison of `steps` runs, and prints what is known of the machine.
     pub(crate) fn begin(args: &'a Args, root: &Path, scale: f64, steps: usize) -> Session<'a> {
         let machine = MachineFacts::here(root);
         if args.json {
@@ -31,7 +31,7 @@ impl<'a> Session<'a> {
         Session { args, machine, progress: Progress::over(steps as u64), compared: 0, good: true }
     }
 
-    /// Prints JSON objects, or the text, which may be empty.
+    /// Prints the JSON objects under `--json`, otherwise the text, which may be empty.
     pub(crate) fn print(&self, objects: &[Value], text: &str) {
         self.progress.aside(|| {
             if self.args.json {
@@ -42,7 +42,7 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// Prints that a setting is not possible here, or, without a setting, the whole bench.
+    /// Prints why the setting is not possible on this machine or, without a setting, why the whole bench is not.
     pub(crate) fn absent(&self, bench: &str, setting: Option<&str>, why: &str, text: &str) {
         self.print(&[json!({ "kind": "absent", "bench": bench, "setting": setting, "why": why })], text);
     }
@@ -51,7 +51,7 @@ impl<'a> Session<'a> {
         self.absent(bench, None, why, &format!("{bench}: skipped: {why}\n"));
     }
 
-    /// Returns whether there are `needed` MiB of memory, and skips the bench if not.
+    /// Returns whether `needed` MiB of memory are available. If not, prints that the bench is skipped.
     pub(crate) fn has_room(&self, bench: &str, needed: u64) -> bool {
         let available = available_mib();
         if needed > available {
@@ -60,7 +60,8 @@ impl<'a> Session<'a> {
         needed <= available
     }
 
-    /// Runs programs in rounds, and prints every run; stopped ones, too, if their `cap` is given.
+    /// Runs programs in rounds, and prints a JSON object for every run. If `cap`, the time limit in seconds, is given,
+    /// prints one for each run that was stopped at that limit, too.
     pub(crate) fn rounds(
         &self,
         of: &str,
@@ -84,7 +85,7 @@ impl<'a> Session<'a> {
         take_turns(all, self.args.rounds(), turn, || self.progress.step())
     }
 
-    /// Prints the outcome of a bench.
+    /// Prints the outcome of a bench, and notes its failures.
     pub(crate) fn show(&mut self, outcome: &Outcome) {
         self.compared += 1;
         let objects = outcome.objects();
@@ -92,8 +93,9 @@ impl<'a> Session<'a> {
         self.print(&objects, &outcome.text(Paper::here()));
     }
 
-    /// Prints the legend, and whether there are enough runs to claim a difference; draws the picture that `--svg` asks
-    /// for, of panels and of widths with a name. Returns whether everything ran and every answer agrees.
+    /// Ends the comparison: prints the legend, and whether there are enough runs to claim a difference, and draws the
+    /// picture that `--svg` asks for. `walls` are the named positions at which the picture has a vertical line.
+    /// Returns whether everything ran and every answer agrees.
     pub(crate) fn end(self, legend: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<bool> {
         self.progress.finish();
         let (runs, cap) = (counted(self.args.rounds(), "run"), self.args.limit().to_string());
@@ -111,7 +113,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns a curve for each value of `name` in JSON objects, which are in the order of the curves' points.
+/// Returns a curve for each value of the key `name` in JSON objects. The order of the objects is that of the curves'
+/// points.
 pub(crate) fn curves<'v>(
     objects: impl Iterator<Item = &'v Value>,
     name: &str,

@@ -1,5 +1,5 @@
-//! Reads the settings under which programs run: stock, Largesse, and the peers of
-//! `benches/definitions/settings.toml`.
+//! Reads the settings under which programs run from `benches/definitions/settings.toml`: stock, Largesse, and its
+//! peers.
 
 use super::definition::OTHER_FILES;
 use super::{Bench, Result, read};
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The part of a setting: the denominator of every ratio, the setting that is judged, or another to compare with.
+/// The purpose of a setting: it is the denominator of every ratio, it is judged, or it is another one to compare with.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -18,26 +18,26 @@ pub(crate) enum Role {
     Peer,
 }
 
-/// One way to start a program.
+/// A setting: one way to start a program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Setting {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) role: Role,
-    /// Options of `largesse run`, which starts the program; without them it is started directly.
+    /// Options of `largesse run`, which starts the program. If they are missing, the program is started directly.
     launch: Option<Vec<String>>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
-    /// Name of a library to preload, and the Debian package with it.
+    /// Name of a library to preload. (`package` is the Debian package that has it.)
     preload: Option<String>,
     package: Option<String>,
     /// First version of the C library that supports the setting.
     glibc: Option<String>,
 }
 
-/// The contents of `settings.toml`: variables set and removed for every run, and folders in which libraries are
-/// searched.
+/// The contents of `settings.toml`: environment variables that are set and removed for every run, and folders in which
+/// libraries are searched.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
@@ -53,7 +53,7 @@ impl Settings {
         read(root, OTHER_FILES[0])
     }
 
-    /// Returns the settings of `bench`, the baseline first, peers only if `with_peers`.
+    /// Returns the settings under which `bench` runs, the baseline first. Peers are left out unless `with_peers`.
     pub(crate) fn of(&self, bench: &Bench, with_peers: bool) -> Result<Vec<&Setting>> {
         let there: Vec<_> = self.all.iter().map(|setting| setting.name.as_str()).collect();
         let (name, there) = (&bench.name, there.join(", "));
@@ -73,7 +73,7 @@ impl Settings {
         }
     }
 
-    /// Returns the reason why `setting` is not possible here.
+    /// Returns the reason for which `setting` is not possible on this machine, or `None` if it is.
     pub(crate) fn missing(&self, setting: &Setting) -> Option<String> {
         if let Some(library) = &setting.preload
             && self.library(library).is_none()
@@ -88,8 +88,8 @@ impl Settings {
         (numbers(&here) < numbers(wanted)).then(|| format!("needs glibc {wanted}; here is {here}"))
     }
 
-    /// Returns the command that runs `words` under `setting`, started by the words of a `launcher` if it has any; `more`
-    /// are further options of `largesse run`.
+    /// Returns the command that runs `words` under `setting`. The words of a `launcher`, if it has any, are put in
+    /// front; `more` are further options of `largesse run`.
     pub(crate) fn command(
         &self,
         setting: &Setting,

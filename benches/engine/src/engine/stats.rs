@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The median of some values, and their spread: the largest less the smallest, divided by the median.
+/// The median of some values, and their spread: the largest value less the smallest, divided by the median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -11,7 +11,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Summarizes `values`; `None` if there are none.
+    /// Summarizes `values`, or returns `None` if there are none.
     pub(crate) fn of(values: &[f64]) -> Option<Summary> {
         let [least, median, most] = [0.0, 0.5, 1.0].map(|share| quantile(values, share));
         let (median, span) = (median?, most? - least?);
@@ -19,20 +19,20 @@ impl Summary {
         Some(Summary { median, spread, runs: values.len() })
     }
 
-    /// Adds the spread in per cent to a text, which shows the median.
+    /// Adds the spread in per cent to `text`, which shows the median.
     pub(crate) fn spread_after(self, text: String) -> String {
         format!("{text} ({:.0}%)", self.spread * 100.0)
     }
 
-    /// Adds the spread in per cent to a text, unless there is only one run.
+    /// Adds the spread in per cent to `text`, unless there was only one run.
     pub(crate) fn with_spread(self, text: String) -> String {
         if self.runs == 1 { text } else { self.spread_after(text) }
     }
 }
 
-/// Returns the least distance of a ratio from 1 that counts as a difference: the distance of two series of the same
-/// runs, or, where their medians agree by chance, the interquartile range of all these runs divided by the root of
-/// their number.
+/// Returns the least distance of a ratio from 1 that counts as a difference. It is the distance of the medians of two
+/// series of the same runs or, if that is larger, the interquartile range of all these runs divided by the root of
+/// their number: the medians may agree by chance.
 pub(crate) fn noise(first: &[f64], again: &[f64]) -> Option<f64> {
     let apart = quantile(again, 0.5)? / quantile(first, 0.5)? - 1.0;
     let both = [first, again].concat();
@@ -50,7 +50,7 @@ pub(crate) fn no_claim(runs: usize) -> Option<&'static str> {
     }
 }
 
-/// Interpolates the quantile `share` of `values` linearly between the two nearest.
+/// Returns the quantile `share` (0 to 1) of `values`, interpolated linearly between the two nearest values.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful of runs")]
 fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();

@@ -1,6 +1,7 @@
-//! Measures by `fio` what the device below a file store can do.
+//! Measures with `fio` how fast the disk below a store in a file is.
 //!
-//! The file has no name and is reserved like that of a store, written once in order, and read past the page cache.
+//! The file that is read and written is like that of a store: it has no name, its space is reserved, it is written
+//! once in order, and it is read past the page cache.
 
 use crate::engine::*;
 use largesse_terminal::table::{Column, Table};
@@ -9,12 +10,12 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes of the file.
+/// Size of the file in bytes.
 const SIZE: u32 = 1 << 30;
 const MIB: u32 = 1 << 20;
 
-/// All measurements: `fio`'s mode, bytes of a transfer, and transfers in flight. The first one writes the file that the
-/// others read.
+/// All measurements: a name, `fio`'s mode, the number of bytes of a transfer, and the number of transfers in flight.
+/// The first measurement writes the file that the others read.
 const CASES: [(&str, &str, u32, u32); 7] = [
     ("first writes", "write", MIB, 8),
     ("sequential reads", "read", MIB, 8),
@@ -25,7 +26,7 @@ const CASES: [(&str, &str, u32, u32); 7] = [
     ("random reads", "randread", 64 << 10, 8),
 ];
 
-/// Measures the device of `folder`, and returns a table; the error says why that is not possible here.
+/// Measures the disk below `folder`, and returns a table. The error says why that is not possible here.
 pub(super) fn measure(folder: &Path) -> Result<Outcome> {
     let failed = |why: std::io::Error| format!("{}: {why}", folder.display());
     let file = tempfile::tempfile_in(folder).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Runs programs in a control group with the kernel's own ways to keep memory elsewhere: swap to a file, and to
+//! Runs programs in a control group in which the kernel evicts memory by its own means: swap to a file, or to
 //! compressed memory (zram).
 //!
 //! # Picture
@@ -6,8 +6,8 @@
 //!   bench ──on, off──► guard-swap.sh ──► swapon, swapoff, zram, the swap file, the control group
 //!     └── ends in any way: the pipe is closed ──► the guard switches everything off
 //! ```
-//! A group counts the memory of all its processes and the page cache that they use. Without swap, the kernel kills a
-//! process of a group that needs more than the limit.
+//! A control group counts the memory of all its processes and the page cache that they use. Without swap, the kernel
+//! kills a process of a group that needs more than the limit.
 //! # Invariants
 //! 1. All swap is off again when the bench has ended, whether by itself, by a signal or by SIGKILL. If the guard was
 //!    killed, the bench has another one switch it off.
@@ -25,25 +25,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Least available memory for swap to be switched on, in MiB.
+/// Least available memory at which swap may be switched on, in MiB.
 const FREE: u64 = 4 << 10;
 
-/// The guard process, as the bench sees it.
+/// The process that switches swap on and off, as the bench sees it. The bench writes requests to it and reads its
+/// answers.
 #[derive(Debug)]
 pub(super) struct Guard {
     process: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// Name of the swap file.
+    /// Path of the swap file.
     file: PathBuf,
-    /// Folder of the control group of every run.
+    /// Folder of the control group in which each program runs.
     group: PathBuf,
-    /// The file or device that is switched on; empty if none is.
+    /// The swap file or zram device that is switched on; empty if none is.
     area: String,
 }
 
 impl Guard {
-    /// Checks that `peers` are possible, says what will be switched on, and starts the guard. Swap files are made in
+    /// Checks that `peers` are possible, prints what will be switched on, and starts the guard. Swap files are made in
     /// `folder`.
     pub(super) fn start(peers: &[Peer], folder: &Path) -> Result<Guard> {
         // SAFETY: no arguments.
@@ -85,8 +86,9 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Runs a command in a group with this limit, both in bytes, and with swap of this size if a peer is given. The
-    /// result has the major faults of the group, and the pages that the machine swapped.
+    /// Runs `command` in the control group with a limit of `limit` bytes and, if `swap` is given, with a peer's swap
+    /// of that many bytes. The result has the group's number of major faults and the number of pages that the machine
+    /// swapped.
     pub(super) fn run(
         &mut self,
         limit: u64,
@@ -163,7 +165,8 @@ impl Drop for Guard {
     }
 }
 
-/// Returns the command that starts the guard, in a process group that the signals of a terminal do not reach.
+/// Returns the command that starts the guard in a process group of its own, which Ctrl-C in the terminal does not
+/// reach.
 fn script(file: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", include_str!("guard-swap.sh"), "guard-swap"]);
@@ -171,7 +174,7 @@ fn script(file: &Path) -> Command {
     command
 }
 
-/// Returns an error if there is too little memory for experiments, or other swap is on.
+/// Returns an error if less memory than [`FREE`] is available, or if other swap is on.
 fn check_room() -> Result<()> {
     let swaps = read_to_string("/proc/swaps").unwrap_or_default();
     if let Some(area) = swaps.lines().nth(1).and_then(|line| line.split_whitespace().next()) {
@@ -183,18 +186,18 @@ fn check_room() -> Result<()> {
     }
 }
 
-/// Returns whether the folder is on the file system of which it is known that swap works.
+/// Returns whether the folder is on ext4, the only file system on which swap files are known to work.
 fn is_ext4(folder: &Path) -> bool {
     // `stat` calls all versions by this name.
     printed("stat", &["-f", "-c", "%T", &folder.to_string_lossy()]).is_some_and(|kind| kind == "ext2/ext3")
 }
 
-/// Returns the pages that the machine has swapped in and out.
+/// Returns the numbers of pages that the machine has swapped in and out since its start.
 fn swapped() -> [u64; 2] {
     ["pswpin", "pswpout"].map(|key| number(Path::new("/proc/vmstat"), key))
 }
 
-/// Returns the number after `key` and a space, in a file of such lines; 0 if there is none.
+/// Returns the number after `key` in a file with a key and a number in each line, or 0 if there is no such line.
 fn number(path: &Path, key: &str) -> u64 {
     let text = read_to_string(path).unwrap_or_default();
     let value = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();

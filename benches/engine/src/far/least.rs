@@ -1,8 +1,8 @@
-//! Computes the least that any replacement could fetch, with the future known: Belady's MIN (IBM Systems Journal 5, 1966)
-//! on a recorded trace of the program's touches.
+//! Computes how few bytes any replacement policy could fetch if it knew the future: Belady's MIN (IBM Systems Journal
+//! 5, 1966) on a recorded trace of the program's touches.
 //!
-//! `trace.c` records the trace without the touches of pages that were among the last to be recorded. A schedule that
-//! serves the program serves this part of its touches, too: MIN on the trace is a lower bound of MIN on all touches.
+//! `trace.c` records the touches except those of pages that were among the last to be recorded. A schedule that serves
+//! all touches serves this part of them, too. So MIN on the trace is a lower bound of MIN on all touches.
 
 use crate::engine::*;
 use std::collections::BinaryHeap;
@@ -10,19 +10,21 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Bytes of a page of the trace.
+/// Size in bytes of a page of the trace.
 const PAGE: u64 = 4096;
-/// Part of the smallest local memory that `trace.c` may leave open, and bounds of their number of pages.
+/// `trace.c` leaves some pages open, whose further touches it does not record: this part (one in `OPEN`) of the
+/// smallest local memory, within the two bounds below, which are numbers of pages.
 const OPEN: u64 = 4;
 const FEWEST_OPEN: u64 = 64;
 const MOST_OPEN: u64 = 16384;
 
-/// The numbers of the pages that a run touched, in order.
+/// The numbers of the pages that a run touched, in the order of the touches.
 #[derive(Debug)]
 pub(super) struct Trace(Vec<u32>);
 
 impl Trace {
-    /// Runs a program that records its trace in `file`, for memories of `smallest` bytes and more.
+    /// Runs a program that writes its trace to `file`. The trace is valid for local memories of `smallest` bytes and
+    /// more.
     pub(super) fn record(
         mut command: Command,
         recorder: &Path,
@@ -42,8 +44,8 @@ impl Trace {
         Ok(Trace(bytes?.chunks_exact(4).map(page).collect()))
     }
 
-    /// Returns the least bytes that must be fetched in transfers of `unit` bytes if `memory` bytes may be resident. The
-    /// first touch of a unit fetches nothing.
+    /// Returns the least number of bytes that must be fetched in transfers of `unit` bytes if `memory` bytes may be
+    /// resident. The first touch of a unit counts as no fetch.
     pub(super) fn least(&self, unit: u64, memory: u64) -> u64 {
         let pages = u32::try_from(unit / PAGE).unwrap_or(1).max(1);
         let room = usize::try_from(memory / unit.max(PAGE)).unwrap_or(1).max(1);
@@ -82,7 +84,7 @@ impl Trace {
 mod tests {
     use super::*;
 
-    /// Returns the fewest fetches of all schedules, by trying them.
+    /// Returns the fewest fetches of all possible schedules, found by trying them.
     fn fewest(touched: &[u32], resident: &[u32], seen: u32, room: usize) -> u64 {
         let Some((page, rest)) = touched.split_first() else { return 0 };
         if resident.contains(page) {

@@ -1,10 +1,10 @@
 //! Measures what a program loses with less local memory than it uses: `largesse bench far`.
 //!
-//! Rows are page sizes and the kernel's own ways to keep memory elsewhere (peers), columns are shares of local memory;
-//! contestants are stock, stock again, and every cell. With peers, each program runs in a control group whose limit is
-//! the column's share of its data.
+//! Rows are page sizes and the kernel's own ways to evict memory (peers); columns are shares of local memory.
+//! Contestants are stock (the program without Largesse), stock again, and every cell. With peers, each program runs in
+//! a control group whose limit is the column's share of the program's data.
 //! # Invariants
-//! 1. An answer that differs from stock's in a bit has no time.
+//! 1. An answer that differs from stock's in any bit has no time.
 //! 2. A run that was stopped has a lower bound, and counts as neither wrong nor measured.
 
 mod device;
@@ -58,7 +58,7 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
     session.end(&legend, &[], &[])
 }
 
-/// Runs all rounds of a bench and prints the outcome, if the bench is possible here.
+/// Runs all rounds of a bench and prints its outcome, or why it is not possible here.
 fn measure(plan: &FarPlan<'_>, recorder: Option<&Path>, session: &mut Session<'_>) {
     let name = &plan.bench.name;
     if !session.has_room(name, plan.needed_mib()) {
@@ -82,7 +82,7 @@ fn measure(plan: &FarPlan<'_>, recorder: Option<&Path>, session: &mut Session<'_
     session.show(&table::outcome(plan, data, &columns, &all, &samples, trace.as_ref()));
 }
 
-/// Records the touches of the program, if they can be recorded.
+/// Records which pages the program touches, or returns `None` if they cannot be recorded.
 fn trace(plan: &FarPlan<'_>, by: &Path, session: &Session<'_>, columns: &[FarColumn]) -> Option<Trace> {
     let bench = &plan.bench.name;
     session.progress.at(format!("{bench}, its touches"));

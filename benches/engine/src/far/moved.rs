@@ -1,4 +1,5 @@
-//! Shows what the last runs moved to their stores and back, as the pager or the kernel counted it.
+//! Shows how many bytes the last runs read from their stores and wrote to them, as the pager or the kernel counted
+//! them.
 
 use super::least::Trace;
 use super::plan::{FarColumn, Way};
@@ -6,25 +7,25 @@ use crate::engine::*;
 use largesse_terminal::table::{Column, Table};
 use serde_json::{Value, json};
 
-/// Bytes of a page.
+/// Size in bytes of a page of Linux swap.
 const PAGE: u64 = 4096;
 
-/// The transfers of one run.
+/// How much one run read from its store and wrote to it.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
-    /// Largest number of resident bytes: of the data, or, of a peer, of the whole program.
+    /// Largest number of resident bytes: those of the program's data or, under a peer, those of the whole program.
     resident: u64,
-    /// Bytes read and written.
+    /// Number of bytes read from the store. (`written` is that of bytes written to it.)
     read: u64,
     written: u64,
-    /// Mean bytes of a read.
+    /// Mean number of bytes of a read.
     unit: u64,
-    /// Share of the filled pages for which no thread faulted.
+    /// Share (0 to 1) of the filled pages for which no thread faulted.
     before_touch: f64,
 }
 
 impl Moved {
-    /// Returns the transfers of a run; `None` if they were not counted.
+    /// Returns the transfers of a run, or `None` if they were not counted.
     fn of(run: &Run) -> Option<Moved> {
         let share = |faults: u64, pages: u64| 1.0 - (faults as f64 / pages.max(1) as f64).min(1.0);
         let count = |of: &str, name: &str| run.more.get(of)?[name].as_u64();
@@ -52,9 +53,9 @@ impl Moved {
     }
 }
 
-/// The table of what was moved, with a row for each cell whose last run counted it.
+/// The table of what was read and written, with a row for each cell of the main table whose last run counted it.
 pub(super) struct MovedTable<'a> {
-    /// Bytes of the program's data.
+    /// Number of bytes of the program's data.
     data: u64,
     trace: Option<&'a Trace>,
     table: Table,
@@ -69,7 +70,8 @@ impl<'a> MovedTable<'a> {
         MovedTable { data, trace, table, is_empty: true }
     }
 
-    /// Adds the row of a cell, and returns the JSON keys.
+    /// Adds a row for the last `run` of the cell at row `way` and `column`, and returns the row's keys for JSON. Adds
+    /// nothing and returns null if the transfers were not counted.
     pub(super) fn add(&mut self, way: &Way, column: FarColumn, run: Option<&Run>) -> Value {
         let Some(moved) = run.and_then(Moved::of) else { return Value::Null };
         self.is_empty = false;
@@ -102,7 +104,7 @@ impl<'a> MovedTable<'a> {
         keys
     }
 
-    /// Returns the table with its title; none if no run was counted.
+    /// Returns the table with its title, or `None` if no run was counted.
     pub(super) fn shown(self) -> Option<(String, Table)> {
         (!self.is_empty).then_some(("what was moved (last run)".into(), self.table))
     }

@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Least local memory that `largesse run --local` accepts, in bytes, and enough for every program.
+/// Least value of `--local`, in bytes, that `largesse run` accepts; `EVERYTHING` is enough for every program.
 const LEAST_LOCAL: u64 = 1 << 20;
 const EVERYTHING: u64 = 1 << 50;
-/// Bytes that a process needs in addition to `--local` and to its own resident memory: page tables and the like, which
-/// only the group counts.
+/// Number of bytes that a process needs in addition to `--local` and its own resident memory: page tables and the
+/// like, which only the control group counts.
 const ADDITION: u64 = 4 << 20;
-/// Shares of local memory, in per cent, and the store that are compared with peers, unless others are asked for.
+/// Shares of local memory, in per cent, and the store with which Largesse runs if it is compared with peers, unless
+/// the user asks for others.
 const PEERS_LOCAL: [u8; 2] = [50, 25];
 const PEERS_STORE: &str = "file:/var/tmp/largesse-bench.far";
 
-/// A row of the table, and its JSON key: a page size of Largesse, or a peer.
+/// A row of the table: a page size of Largesse, or a peer. Serde's names are the JSON keys.
 #[derive(Clone, Debug, Serialize)]
 pub(super) enum Way {
     #[serde(rename = "page_size")]
@@ -38,14 +39,14 @@ impl Way {
         }
     }
 
-    /// Returns whether it is a page size that the tuner does not change.
+    /// Returns whether this is a page size that the tuner does not change.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self, Way::Pages(size) if ![AUTO, MARKED].contains(&&**size))
     }
 }
 
-/// A column of the table: a share of the data in per cent, the bytes of `--local`, and the limit of the control group
-/// in bytes, if there is one.
+/// A column of the table: the share of the program's data in per cent, the value of `--local` in bytes, and the limit
+/// of the control group in bytes, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarColumn {
     pub(super) percent: u8,
@@ -53,45 +54,45 @@ pub(super) struct FarColumn {
     pub(super) limit: Option<u64>,
 }
 
-/// The memory of a program under Largesse, in bytes: `data` can be far; `own` is the rest of the program's memory,
-/// together with that of Largesse.
+/// The memory of a program under Largesse, in bytes. `data` is the part that can be far; `own` is all other memory of
+/// the process, including Largesse's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Footprint {
     pub(super) data: u64,
     pub(super) own: u64,
 }
 
-/// A bench and the way it is run.
+/// One bench of `largesse bench far`, and how it is run.
 pub(super) struct FarPlan<'a> {
     pub(super) args: &'a Args,
     root: &'a Path,
     pub(super) bench: &'a Bench,
     settings: &'a Settings,
-    /// The definition's, with the columns of the command line.
+    /// The bench's definition, with the columns that the command line asks for.
     pub(super) spec: FarSpec,
     pub(super) ways: Vec<Way>,
     stock: &'a Setting,
     /// The setting to which the options of far memory are added.
     far: &'a Setting,
-    /// Folder of the last run's report and trace.
+    /// Folder for the report and the trace of the last run.
     pub(super) folder: &'a Path,
-    /// Makes the control group and switches swap; none without peers.
+    /// The guard that makes the control group and switches swap; `None` without peers.
     pub(super) guard: Option<&'a RefCell<Guard>>,
 }
 
-/// Returns the store that is asked for.
+/// Returns the store that the command line asks for, or the default.
 pub(super) fn store(args: &Args) -> &str {
     args.store.as_deref().unwrap_or(if args.peers.is_some() { PEERS_STORE } else { "memory:" })
 }
 
-/// Returns the folder of a store in a file.
+/// Returns the folder of a store in a file, or `None` for other stores.
 pub(super) fn store_folder(store: &str) -> Option<PathBuf> {
     let path = std::path::absolute(store.strip_prefix("file:")?).ok()?;
     path.parent().map(Path::to_owned)
 }
 
 impl<'a> FarPlan<'a> {
-    /// Plans the rows and columns of the command line, or else of the definition.
+    /// Plans the rows and columns that the command line asks for, or else those of the definition.
     pub(super) fn new(
         args: &'a Args,
         root: &'a Path,
@@ -119,7 +120,7 @@ impl<'a> FarPlan<'a> {
         store(self.args)
     }
 
-    /// Returns the MiB that must be available: a store in memory holds all data once more.
+    /// Returns the number of MiB that must be available. A store in memory holds all data a second time.
     pub(super) fn needed_mib(&self) -> u64 {
         self.bench.needed_mib(self.args.scale) * if store_folder(self.store()).is_some() { 1 } else { 2 }
     }
@@ -128,7 +129,7 @@ impl<'a> FarPlan<'a> {
         Duration::from_secs(self.args.limit().into())
     }
 
-    /// Returns the columns of a program.
+    /// Returns the columns for a program with this footprint.
     pub(super) fn columns(&self, footprint: Footprint) -> Vec<FarColumn> {
         let column = |&percent: &u8| {
             let share = footprint.data * u64::from(percent) / 100;
@@ -167,7 +168,8 @@ impl<'a> FarPlan<'a> {
         self.contestant(name.into(), || run(self.stock_command(), self.cap()))
     }
 
-    /// Makes the contestant of a cell. It is absent if there is less local memory than Largesse can work with.
+    /// Makes the contestant of a cell. It has no result if the column has less local memory than Largesse can work
+    /// with.
     pub(super) fn cell<'c>(&'c self, way: &'c Way, column: FarColumn, data: u64) -> Contestant<'c, Run> {
         let FarColumn { percent, local, limit } = column;
         let name = format!("{percent}% local, {}", way.name());
@@ -190,7 +192,7 @@ impl<'a> FarPlan<'a> {
         Contestant { keys, ..contestant }
     }
 
-    /// Runs the program in far memory. The result has the far memory of the report.
+    /// Runs the program in far memory. The counters of far memory in its report are added to the result.
     fn with_far(&self, size: &str, local: u64, limit: Option<u64>) -> Result<Run, Ended> {
         let (size, marks) = if size == MARKED { (AUTO, &self.spec.marked[..]) } else { (size, &[][..]) };
         let (local, report) = (local.to_string(), self.folder.join("report"));
@@ -213,7 +215,7 @@ impl<'a> FarPlan<'a> {
         Ok(run)
     }
 
-    /// Runs a command, in a control group with this limit if there is one.
+    /// Runs a command, in a control group with this limit in bytes if there is one.
     fn limited(&self, command: Command, limit: Option<u64>, swap: Option<(Peer, u64)>) -> Result<Run, Ended> {
         match self.guard.zip(limit) {
             Some((guard, limit)) => guard.borrow_mut().run(limit, swap, command, self.cap()),
@@ -221,8 +223,9 @@ impl<'a> FarPlan<'a> {
         }
     }
 
-    /// Runs the program with all memory local. Its data are the far memory that it touches: its resident memory at the
-    /// end, if no page was evicted. Programs of far benches free no memory before, or their definition has `far_mib`.
+    /// Runs the program with all memory local. Its data are the far memory that it touches, which is the resident far
+    /// memory at the end if no page was evicted. Programs of far benches free no memory before, or else their
+    /// definition has `far_mib`.
     pub(super) fn footprint(&self) -> Result<Footprint> {
         let known = self.spec.far_mib.map(|mib| scaled(mib << 20, self.args.scale));
         if let Some(data) = known.filter(|_| self.guard.is_none()) {

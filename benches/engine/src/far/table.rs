@@ -1,4 +1,4 @@
-//! The outcome of one far bench: slowdowns by page size and share of local memory, and the tuner's decisions.
+//! Makes the outcome of one far bench: slowdowns by page size and share of local memory, and the tuner's decisions.
 
 use super::least::Trace;
 use super::moved::{MovedTable, mib};
@@ -10,7 +10,7 @@ use largesse_terminal::table::{Column, Table};
 use serde::Deserialize;
 use serde_json::json;
 
-/// A cell of the table, and its last run.
+/// One cell of the table with its row, its column and its last run.
 struct Place<'a> {
     way: &'a Way,
     column: FarColumn,
@@ -18,8 +18,8 @@ struct Place<'a> {
     last: Option<&'a Run>,
 }
 
-/// Returns the tables and JSON objects of a bench. Contestants with a wrong answer are named, and their times are not
-/// compared. The contestants are stock, stock again, and the cells row by row.
+/// Returns the tables and JSON objects of a bench. `all` and `samples` begin with stock and stock again, and then have
+/// the cells row by row. Contestants with a wrong answer are named in the failures, and their times are not compared.
 pub(super) fn outcome(
     plan: &FarPlan<'_>,
     data: u64,
@@ -78,7 +78,7 @@ pub(super) fn outcome(
     Outcome { below, last, objects, failures, ..Outcome::new(bench, title, table) }
 }
 
-/// Returns the seconds of each run of a contestant, whose index is `place`.
+/// Returns the seconds of each run of the contestant with index `place`, or the cell to show instead.
 fn seconds(
     plan: &FarPlan<'_>,
     place: usize,
@@ -111,7 +111,7 @@ fn seconds(
     }
 }
 
-/// Returns the lines below the rows, which compare them, and the JSON objects of the best fixed sizes.
+/// Returns the lines below the rows, which compare the rows, and the JSON objects of the best fixed page sizes.
 fn summary(rows: &[&[Place<'_>]]) -> (Vec<(String, Vec<String>)>, Vec<serde_json::Value>) {
     let (mut lines, mut objects) = (Vec::new(), Vec::new());
     let auto = rows.iter().find(|row| row[0].way.name() == AUTO);
@@ -148,11 +148,11 @@ fn summary(rows: &[&[Place<'_>]]) -> (Vec<(String, Vec<String>)>, Vec<serde_json
     (lines.map(|(name, cells)| (name, texts(&cells, or_none))).collect(), objects)
 }
 
-/// Returns a table of the tuner's decisions in the last run, iterations by shares of local memory; none for a program
-/// without marks.
+/// Returns a table of the tuner's decisions in the last run: rows are iterations of the compute core, columns are
+/// shares of local memory. Returns `None` for a program that marks no compute core.
 fn decisions(rows: &[&[Place<'_>]], headings: &[String]) -> Option<(String, Table)> {
-    /// One iteration of a compute core, as the tuner reports it: bytes of a transfer, numbers of transfer units that
-    /// were swapped in and that fit, and seconds.
+    /// One iteration of a compute core, as the tuner reports it: number of bytes of a transfer unit, number of
+    /// transfer units that were filled, number of units that fit into local memory, and seconds.
     #[derive(Deserialize)]
     struct Pass {
         set_bytes: u64,
@@ -178,7 +178,8 @@ fn decisions(rows: &[&[Place<'_>]], headings: &[String]) -> Option<(String, Tabl
     Some(("marked: page size, sets swapped in/sets that fit, seconds (last run)".into(), table))
 }
 
-/// Makes a table with a cell for each column. The smallest shares, which are last, are left out first.
+/// Makes a table with a column for each heading. Where the terminal is too narrow, the last columns, which have the
+/// smallest shares of local memory, are left out first.
 fn table(first: Column, headings: &[String], rows: impl IntoIterator<Item = (String, Vec<String>)>) -> Table {
     let columns = headings.iter().map(|heading| Column::number(heading).spare(1));
     let mut table = Table::new([first].into_iter().chain(columns));
@@ -213,7 +214,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// Formats a lower bound, rounded down so that it stays one.
+/// Formats a lower bound. It is rounded down, so that it is still a lower bound.
 fn rounded_down(bound: f64) -> String {
     let (digits, unit) = if bound < 10.0 { (1, 10.0) } else { (0, 1.0) };
     format!("{:.digits$}", (bound * unit).floor() / unit)

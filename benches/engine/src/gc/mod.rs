@@ -1,9 +1,9 @@
-//! Compares programs on garbage-collected heaps by numbers of threads: those of Matsui and Sekiguchi (EusLisp, 1995),
-//! with each way to share a heap and in other languages: `largesse bench gc`.
+//! Implements `largesse bench gc`, which compares programs on garbage-collected heaps by numbers of threads: the
+//! programs of Matsui and Sekiguchi (EusLisp, 1995), with each way to share a heap and in other languages.
 //!
-//! Rows are systems, columns are numbers of threads. Systems are built in a temporary directory; one thread runs first
-//! to check its answer and to find how many repetitions take the wanted time. Knows how to start programs, and that
-//! their threads do equal work. Does not know languages: those are data in `benches/definitions/gc.toml`.
+//! Rows are systems, columns are numbers of threads. Systems are built in a temporary directory. One thread runs
+//! first, to check its answer and to find how many repetitions take the wanted time. Knows how to start programs, and
+//! that their threads do equal work. Does not know languages: those are data in `benches/definitions/gc.toml`.
 //! # Invariants
 //! 1. A program with a wrong answer is not timed, and has no time.
 //! 2. A gain compares two runs in the same round.
@@ -24,10 +24,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Greatest number of runs to find out how many repetitions take the wanted time.
+/// Greatest number of runs that look for the number of repetitions that takes the wanted time.
 const TRIES: u32 = 4;
 
-/// The contents of the definition, which explains them.
+/// The contents of `gc.toml`, where each key is explained.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GcSpec {
@@ -41,8 +41,8 @@ struct GcSpec {
     systems: Vec<System>,
 }
 
-/// The work that every thread repeats: repetitions of the first run, expected answer of each thread, and whether each
-/// pause for a collection is printed.
+/// A program whose work every thread repeats. `times` is the number of repetitions in its first run, `answer` the
+/// expected answer of each thread, and `pauses` says whether the pauses for collections are printed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GcProgram {
@@ -62,7 +62,7 @@ struct System {
     title: String,
     #[serde(default)]
     needs: String,
-    /// Names of the programs that it has; empty for all.
+    /// Names of the programs that the system has; empty if it has all.
     #[serde(default)]
     programs: Vec<String>,
     #[serde(default)]
@@ -79,7 +79,8 @@ impl System {
 }
 
 impl GcSpec {
-    /// Keeps the programs and the systems in `names`; a kind of which none is named is kept wholly.
+    /// Keeps the programs and the systems that `names` has. If it has no program, all programs are kept; likewise for
+    /// systems.
     fn only(mut self, names: &[String]) -> Result<GcSpec> {
         let programs: Vec<_> = self.programs.iter().map(|it| it.name.clone()).collect();
         let systems: Vec<_> = self.systems.iter().map(|it| it.name.clone()).collect();
@@ -96,8 +97,8 @@ impl GcSpec {
     }
 }
 
-/// The way a comparison is run: folders of programs and of builds; numbers of threads, ascending, of which the first
-/// is 1.
+/// How a comparison is run: `programs` is the folder of sources and `folder` that of builds; `threads` are the numbers
+/// of threads in ascending order, beginning with 1.
 struct GcPlan<'a> {
     args: &'a Args,
     spec: &'a GcSpec,
@@ -147,7 +148,7 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
 }
 
 impl GcPlan<'_> {
-    /// Builds `system`; the error says why it cannot be built here, and what to install.
+    /// Builds `system`. The error says why it cannot be built here, and what to install.
     fn build(&self, system: &System) -> Result<()> {
         let (folder, needs) = (self.folder.path().join(&system.name), &system.needs);
         std::fs::create_dir(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
@@ -164,7 +165,7 @@ impl GcPlan<'_> {
         Ok(())
     }
 
-    /// Returns the command with these words, in the folder of `system`.
+    /// Returns the command with these words, to be run in the build folder of `system`.
     fn command(&self, system: &System, words: &[String]) -> Command {
         let (folder, largesse) = (self.folder.path().join(&system.name), largesse_terminal::own::command());
         let places = [("{programs}", &self.programs), ("{largesse}", &largesse), ("{build}", &folder)];
@@ -201,7 +202,7 @@ impl GcPlan<'_> {
         Contestant { keys, ..Contestant::new(format!("{}, {threads} threads", system.name), start) }
     }
 
-    /// Runs one thread untimed, to check the answer and to find the number of repetitions.
+    /// Runs one thread untimed, to check its answer and to find the number of repetitions that takes the wanted time.
     fn repetitions(&self, program: &GcProgram, system: &System) -> Result<u64, Ended> {
         let mut times = program.times;
         for _ in 0..TRIES {
@@ -239,7 +240,8 @@ impl GcPlan<'_> {
         self.outcome(program, systems, &times, &samples)
     }
 
-    /// Compares the samples, which are those of all systems with one thread, then with the next number.
+    /// Compares the samples. `samples` has those of all systems with one thread, then those with the next number of
+    /// threads.
     fn outcome(
         &self,
         program: &GcProgram,
@@ -306,8 +308,8 @@ impl GcPlan<'_> {
         outcome
     }
 
-    /// Returns two panels of one system, gains and shares by threads, as in figure 4 of Matsui and Sekiguchi (1995);
-    /// none if it has only one program where others have many.
+    /// Returns two panels of one system: gains and shares of collection time by threads, as in figure 4 of Matsui and
+    /// Sekiguchi (1995). Returns none if the system has only one program where others have many.
     fn panels(&self, system: &System, cells: &[Value]) -> Vec<Panel> {
         let curves = |key: &str, factor: f64| {
             let ours = cells.iter().filter(|cell| cell["setting"] == system.name);
@@ -331,13 +333,14 @@ impl GcPlan<'_> {
     }
 }
 
-/// Returns the measurement of a run, which has an answer.
+/// Returns the measurement of `program` in a run, which has at least one.
 fn measured<'r>(run: &'r Run, program: &GcProgram) -> &'r Measured {
     run.tests.iter().find(|test| test.test == program.name).unwrap_or(&run.tests[0])
 }
 
 /// The results of one system with one number of threads: seconds of one repetition, gain p T(1) / T(p) with p threads
-/// in each round, share of the time that collections take, pauses of all rounds, and why there are no more.
+/// in each round, share of the time that collections take, pauses of all rounds, and the reason for which there are no
+/// more rounds.
 struct GcCell<'a> {
     threads: u32,
     cell: Cell,
@@ -370,7 +373,7 @@ impl GcCell<'_> {
     }
 }
 
-/// Formats the seconds of one repetition in the unit that suits.
+/// Formats the seconds of one repetition in a unit between ns and s.
 fn shown(each: Summary) -> String {
     let (unit, name) = match each.median {
         ..1e-6 => (1e-9, "ns"),
@@ -381,16 +384,17 @@ fn shown(each: Summary) -> String {
     each.with_spread(format!("{:.2} {name}", each.median / unit))
 }
 
-/// Returns the numbers of threads `asked` for, else powers of two up to 16 and to twice as many as there are
-/// processors: with more, the others only wait. Every gain is relative to one thread.
+/// Returns the numbers of threads that are `asked` for, and 1, because every gain is relative to one thread. The
+/// default are the powers of two up to 16, and up to twice as many as there are processors: further threads would only
+/// wait.
 fn threads(asked: Option<&[u32]>) -> Vec<u32> {
     let usual = [1, 2, 4, 8, 16].into_iter().filter(|&threads| threads as usize <= 2 * processors());
     let threads = asked.map_or_else(|| usual.collect(), <[u32]>::to_vec);
     BTreeSet::from_iter(threads.into_iter().chain([1])).into_iter().collect()
 }
 
-/// Returns the repetitions that take a share of the time of `times`. A run that took almost no time says little about
-/// their number.
+/// Returns the number of repetitions that take `share` times as long as `times` repetitions. The share is bounded,
+/// because a run that took almost no time says little about the number.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of a second")]
 fn shared(times: u64, share: f64) -> u64 {
     ((times as f64 * share.clamp(0.001, 1000.0)) as u64).max(1)

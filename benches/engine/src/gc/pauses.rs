@@ -1,4 +1,4 @@
-//! Counts the pauses of collections by length, and how fast they marked.
+//! Counts the pauses for collections by length, and the objects that collections marked.
 
 use crate::engine::Measured;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 /// Length of a histogram's longest bar, in characters.
 const BAR: u64 = 40;
 
-/// The pauses of one or more runs, counted by length.
+/// The pauses for collections in one or more runs, counted by length, and what the collections marked.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    /// Numbers of pauses by length in nanoseconds, which is at most a sixteenth too long.
+    /// Number of pauses by length in nanoseconds. The length is at most a sixteenth too long.
     counts: BTreeMap<u64, u64>,
-    /// Number of marked objects, and the seconds spent marking.
+    /// Number of marked objects. (`seconds` is the time spent marking them.)
     objects: f64,
     marking: f64,
 }
@@ -36,7 +36,7 @@ impl Pauses {
         self.counts.values().sum()
     }
 
-    /// Returns the milliseconds that `percent` of the pauses do not exceed; `None` if there was no pause.
+    /// Returns the milliseconds that `percent` of the pauses do not exceed, or `None` if there was no pause.
     fn quantile(&self, percent: u64) -> Option<f64> {
         let wanted = (self.count() * percent).div_ceil(100);
         let mut seen = 0;
@@ -46,8 +46,8 @@ impl Pauses {
         })
     }
 
-    /// Returns a line that begins with `of` and has the number and quantiles of the pauses, and a histogram of their
-    /// lengths; an empty text if there was no pause.
+    /// Returns a text about the pauses that begins with `of`: their number and quantiles, and a histogram of their
+    /// lengths. The text is empty if there was no pause.
     pub(super) fn text(&self, of: &str) -> String {
         let (Some(median), Some(most)) = (self.quantile(50), self.quantile(90)) else { return String::new() };
         let mut text = format!("{of}: {} pauses, half of them within {median:.2} ms", self.count());
@@ -65,7 +65,7 @@ impl Pauses {
         text
     }
 
-    /// Returns the JSON keys of the counts.
+    /// Returns the counts as JSON keys.
     pub(super) fn keys(&self) -> Value {
         let mut keys = json!({});
         if let Some(median) = self.quantile(50) {

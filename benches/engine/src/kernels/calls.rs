@@ -1,4 +1,4 @@
-//! Makes callers of Largesse's kernels on every instruction set, of OpenBLAS's and of plain loops, and times them.
+//! Calls Largesse's kernels on every instruction set, OpenBLAS's and plain loops, and times the calls.
 
 use super::case::Case;
 use super::kernel::{ALL, BlasKernel, Call, Vectors};
@@ -8,24 +8,26 @@ use largesse_machine::cycles::Counter;
 use std::ffi::{CString, c_int, c_void};
 use std::path::Path;
 
-/// Greatest number of elements for code without fused operations, which takes long.
+/// Greatest number of elements of vectors for kernels without fused operations, which are slow.
 const SLOW_UP_TO: usize = 1 << 20;
-/// Least length of a sample, in seconds.
+/// Least duration of a sample, in seconds.
 const SAMPLE: f64 = 200e-6;
-/// Number of elements from which five turns suffice, since a call takes long.
+/// Number of elements from which five turns suffice, because a call takes long.
 const LONG: usize = 4 << 20;
 
-/// One column of the table. If the kernel is ours, its bits must equal the reference's.
+/// One column of the table: what calls the kernel. If `ours`, it is Largesse's, and its bits must equal the
+/// reference's.
 pub(super) struct Caller {
     pub(super) name: &'static str,
     pub(super) ours: bool,
     pub(super) call: Call,
 }
 
-/// The name of some work, and the function that does it a number of times.
+/// The name of something to be timed, and a function that does it the given number of times.
 pub(super) type Work<'w> = (&'static str, Box<dyn Fn(usize) + 'w>);
 
-/// The seconds of a call in the best turn, and the median of the turns divided by them, less 1.
+/// The result of timing: `best` is the seconds of a call in the best turn; `spread` is the median of all turns divided
+/// by `best`, less 1.
 pub(super) struct Time {
     pub(super) name: &'static str,
     pub(super) best: f64,
@@ -45,7 +47,8 @@ impl Caller {
 }
 
 impl Timer {
-    /// Samples work on vectors of `n` elements in turns. A sample repeats what is shorter than [`SAMPLE`].
+    /// Times all work on vectors of `n` elements in turns. Work that is shorter than [`SAMPLE`] is repeated in a
+    /// sample.
     pub(super) fn time<'w>(&self, n: usize, all: impl IntoIterator<Item = Work<'w>>) -> Vec<Time> {
         let contestant = |(name, work): Work<'w>| {
             let seconds = move |times| {
@@ -113,7 +116,7 @@ impl Library {
         (!found.is_null()).then_some(found)
     }
 
-    /// Returns the caller of a kernel; `None` if the library has no such function.
+    /// Returns the caller of a kernel, or `None` if the library has no such function.
     fn caller(&self, kernel: BlasKernel) -> Option<Caller> {
         let find = |name: &str| self.symbol(&format!("{}{name}", self.prefix));
         let found = match kernel.name {
@@ -125,13 +128,13 @@ impl Library {
         Some(Caller { name: self.name, ours: false, call: (kernel.foreign)(found?) })
     }
 
-    /// Returns the caller of a function that sums doubles.
+    /// Returns the caller of a function of the library that sums doubles.
     pub(super) fn sum(&self, function: &str, name: &'static str) -> Option<Caller> {
         Some(Caller { name, ours: false, call: (ALL[0].foreign)(self.symbol(function)?) })
     }
 }
 
-/// Returns the callers that have the kernel of `case`.
+/// Returns a caller for each instruction set and library that has the kernel of `case`.
 pub(super) fn of(case: &Case, libraries: &[Library]) -> Vec<Caller> {
     let fast = |kernels: &Kernels| !matches!(kernels.isa(), Isa::Portable | Isa::Sse2);
     let all = Isa::ALL.into_iter().filter_map(Kernels::of);

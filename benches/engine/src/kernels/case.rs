@@ -1,12 +1,13 @@
-//! Defines what is measured: a kernel, a number of elements, and where the vectors lie.
+//! Defines what is measured: a kernel, a number of elements, and where the vectors begin.
 
 use super::kernel::{BlasKernel, Vectors};
 use crate::engine::{available_mib, written};
 use largesse_pages::{MapError, Reserved, SPAN};
 
 impl BlasKernel {
-    /// Returns all lengths that fit in vectors of `room` bytes: aligned, and for some of them misaligned by a part of
-    /// a cache line, which should cost little.
+    /// Returns the cases with all lengths of which a vector fits into `room` bytes. In each, the vectors are aligned
+    /// to a cache line. For some lengths there are also cases with misaligned vectors, which should take little
+    /// longer.
     pub(super) fn cases(self, room: usize) -> Vec<Case> {
         const K: usize = 1 << 10;
         const LENGTHS: [usize; 13] =
@@ -19,7 +20,8 @@ impl BlasKernel {
     }
 }
 
-/// One row of a table: a kernel, and the bytes from the start of a cache line to the start of both vectors.
+/// One row of a table: a kernel, the number of elements, and the distance in bytes from the start of a cache line to
+/// the start of each vector.
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) kernel: BlasKernel,
@@ -28,7 +30,7 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// Returns the bytes of all vectors.
+    /// Returns the number of bytes of all vectors of the case.
     pub(super) fn footprint(&self) -> usize {
         self.n * self.kernel.element * self.kernel.vectors
     }
@@ -40,11 +42,11 @@ impl Case {
 
 /// Greatest size of a vector, in bytes.
 const MOST: usize = 512 << 20;
-/// Difference of the offsets of `y` and `x` in their pages, in bytes: at equal offsets, stores to one vector delay
-/// loads of the other, and both use the same banks of memory.
+/// Difference in bytes of the offsets of `y` and `x` in their pages. At equal offsets, stores to one vector would
+/// delay loads of the other, and both would use the same banks of memory.
 const STAGGER: usize = 8192 + 320;
 
-/// The memory of both vectors, on large pages. One vector has at most `room` bytes.
+/// The memory of both vectors, on large pages. Each vector has at most `room` bytes.
 #[derive(Debug)]
 pub(super) struct Data {
     range: Reserved,
@@ -52,7 +54,8 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Allocates a quarter of the available memory, or `share` of that; at most 512 MiB for each vector.
+    /// Allocates a quarter of the available memory, or `share` (0 to 1) of that quarter, and at most 512 MiB for each
+    /// vector.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of memory")]
     pub(super) fn new(share: f64) -> Result<Data, MapError> {
         let quarter = usize::try_from(available_mib() << 18).unwrap_or(MOST);
@@ -61,14 +64,15 @@ impl Data {
         Ok(Data { range: written(2 * (room + SPAN))?, room })
     }
 
-    /// Returns the vectors of a case without changing them.
+    /// Returns the addresses of a case's vectors without changing the vectors.
     pub(super) fn vectors(&self, case: &Case) -> Vectors {
         debug_assert!(case.n * case.kernel.element <= self.room);
         let x = self.range.start().as_ptr().wrapping_add(case.shift);
         Vectors { x: x.cast(), y: x.wrapping_add(self.room + SPAN + STAGGER).cast(), n: case.n }
     }
 
-    /// Fills the vectors of a case: 1, 1/2, 1/3, …, and numbers from -1 to 1.
+    /// Fills the vectors of a case, `x` with 1, 1/2, 1/3, … and `y` with numbers from -1 to 1, and returns their
+    /// addresses.
     #[expect(clippy::cast_possible_truncation, reason = "a rounded double is a number to sum, too")]
     pub(super) fn fill(&self, case: &Case) -> Vectors {
         let vectors = self.vectors(case);

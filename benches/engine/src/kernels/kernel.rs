@@ -1,10 +1,11 @@
-//! Defines the kernels: for each the calls of Largesse's, of the reference and of a library in C.
+//! Defines the kernels that are compared. For each it has the calls of Largesse's kernel, of the reference and of a
+//! library in C.
 
 use largesse_kernels::{Alone, Complex, Kernels, VectorMut, reference};
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 
-/// Factor of `daxpy`, small so that sums of many calls stay small.
+/// Factor `a` of `daxpy`, small so that the results of many calls in a row stay small.
 const FACTOR: f64 = 1e-9;
 
 /// The addresses of a case's vectors, and their number of elements.
@@ -28,10 +29,10 @@ impl Vectors {
     }
 }
 
-/// A function that calls its kernel this many times and returns the last result; for `daxpy`, zeros.
+/// A function that calls its kernel the given number of times and returns the last result, or zeros for `daxpy`.
 pub(super) type Call = Box<dyn Fn(Vectors, usize) -> [f64; 2]>;
 
-/// A kernel by its BLAS name. An element has `element` bytes, and takes `flops` additions and multiplications.
+/// A kernel under its BLAS name. An element has `element` bytes, and takes `flops` additions and multiplications.
 #[derive(Clone, Copy)]
 pub(super) struct BlasKernel {
     pub(super) name: &'static str,
@@ -40,9 +41,10 @@ pub(super) struct BlasKernel {
     pub(super) flops: f64,
     pub(super) vectors: usize,
     pub(super) ours: fn(Kernels) -> Call,
-    /// Returns the reference's answer, and the sum of the addends' sizes.
+    /// Returns the reference's answer, and the sum of the absolute values of what is added, to which rounding errors
+    /// are relative.
     pub(super) want: fn(Vectors) -> ([f64; 2], f64),
-    /// Returns the call of the C function at an address.
+    /// Returns a [`Call`] of the C function at this address.
     pub(super) foreign: fn(*mut c_void) -> Call,
 }
 
@@ -56,7 +58,7 @@ impl BlasKernel {
         self.name == "daxpy"
     }
 
-    /// Returns the bytes moved for each element; a stored element counts twice.
+    /// Returns the number of bytes read and written for each element.
     pub(super) fn moved(&self) -> f64 {
         ((self.vectors + usize::from(self.updates())) * self.element) as f64
     }

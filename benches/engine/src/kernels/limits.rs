@@ -1,4 +1,4 @@
-//! Measures the limits of the processor and of each cache level, with loads and operations alone.
+//! Measures how fast the processor and each cache level can be at most, by loads alone and by operations alone.
 
 use super::calls::Timer;
 use super::case::{Case, Data};
@@ -10,21 +10,21 @@ use largesse_machine::{Topology, pin};
 use serde::Serialize;
 use std::hint::black_box;
 
-/// Number of rounds of operations that are timed at once.
+/// Number of rounds of operations in a timed call.
 const ROUNDS: usize = 100_000;
 
-/// A cache level, or memory, and its limits.
+/// A cache level, or memory, with its limits.
 #[derive(Debug, Serialize)]
 pub(super) struct Level {
     #[serde(rename = "level")]
     pub(super) name: &'static str,
-    /// Bytes that fit in the level.
+    /// Number of bytes that fit into the level.
     #[serde(skip)]
     pub(super) size: usize,
-    /// Bytes of the vectors that were read for the measurement.
+    /// Number of bytes of the vectors that were read to measure the level.
     #[serde(rename = "bytes")]
     pub(super) measured: usize,
-    /// Rate of loads, and of two loads and a store, in bytes a second.
+    /// Rate at which the level is read, in bytes per second. (`update` is that of two loads and a store.)
     pub(super) read: Option<f64>,
     pub(super) update: Option<f64>,
 }
@@ -32,12 +32,12 @@ pub(super) struct Level {
 #[derive(Debug)]
 pub(super) struct Levels {
     pub(super) levels: Vec<Level>,
-    /// Cycles of the core a second.
+    /// Clock rate of the core, in cycles per second.
     pub(super) clock: Option<f64>,
-    /// Rate of operations on `f64`, a second.
+    /// Rate of additions of `f64`, per second. (`multiply_adds` is that of the operations in fused multiply-adds.)
     pub(super) additions: Option<f64>,
     pub(super) multiply_adds: Option<f64>,
-    /// Seconds of an addition and of a multiplication, each of which depends on the one before.
+    /// Seconds of an addition and of a multiplication that must wait for the result of the one before.
     pub(super) latency: Option<(f64, f64)>,
 }
 
@@ -75,12 +75,13 @@ impl Levels {
         }
     }
 
-    /// Returns the level of a case.
+    /// Returns the first level into which all vectors of a case fit.
     pub(super) fn of(&self, case: &Case) -> Option<&Level> {
         self.levels.iter().find(|level| case.footprint() <= level.size)
     }
 
-    /// Returns the least seconds of a case: its bytes at the level's rate, or its operations at the processor's.
+    /// Returns the least possible seconds of a case: either its bytes at the level's rate, or its operations at the
+    /// processor's, whichever takes longer.
     pub(super) fn limit(&self, case: &Case) -> Option<f64> {
         let (level, kernel, n) = (self.of(case)?, case.kernel, case.n as f64);
         let bytes = if kernel.updates() { level.update } else { level.read }?;
@@ -91,12 +92,13 @@ impl Levels {
     }
 }
 
-/// Returns the seconds of the fastest turn of `work`, whose argument is how often to do it.
+/// Returns the seconds of `work` in its fastest turn. Its argument is how often to do it.
 fn best(timer: &Timer, work: impl Fn(usize)) -> f64 {
     timer.time(0, [("", Box::new(work) as Box<dyn Fn(usize)>)])[0].best
 }
 
-/// Returns the best rate at which vectors of `bytes` bytes are read (sum) or updated (axpy).
+/// Returns the best rate, in bytes per second, at which vectors of `bytes` bytes in all are read (as by a sum) or
+/// updated (as by `daxpy`).
 fn bytes_a_second(limits: Limits, updates: bool, bytes: usize, data: &Data, timer: &Timer) -> f64 {
     let kernel = ALL.into_iter().find(|kernel| kernel.updates() == updates).unwrap_or(ALL[0]);
     let n = bytes / (8 * kernel.vectors) / STRIDE * STRIDE;
@@ -112,7 +114,8 @@ fn bytes_a_second(limits: Limits, updates: bool, bytes: usize, data: &Data, time
     kernel.moved() * n as f64 / seconds
 }
 
-/// Returns the sizes of the data caches of the first permitted processor, or usual sizes if the system has none.
+/// Returns the sizes in bytes of the three data caches of the first permitted processor, or usual sizes if they are
+/// not known.
 fn cache_sizes() -> [usize; 3] {
     let topology = Topology::read("/".as_ref()).ok();
     let cpu = pin::current().ok().and_then(|cpus| cpus.first()).unwrap_or(0);

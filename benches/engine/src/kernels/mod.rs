@@ -1,8 +1,8 @@
-//! Measures the kernels at every length, with OpenBLAS and plain loops for comparison, as per cent of the cache
-//! level's limit: `largesse bench kernels`.
+//! Implements `largesse bench kernels`, which measures the kernels at every length, with OpenBLAS and plain loops for
+//! comparison, as per cent of the limit of the cache level.
 //!
-//! Rows are lengths and places of the vectors, columns are callers, and each kernel has a table. Knows the kernels, and
-//! peers that can be loaded. Does not know how kernels work.
+//! Rows are lengths and alignments of the vectors, columns are callers, and each kernel has a table. Knows the
+//! kernels, and peers that can be loaded. Does not know how kernels work.
 //! # Invariants
 //! 1. An answer is checked before it is timed: Largesse's must equal the reference to the bit, others within
 //!    rounding. A wrong peer is named and left out of the row; only Largesse's wrong answers fail the run.
@@ -27,11 +27,11 @@ use limits::Levels;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Number of elements of the ladder, which fit in the first-level cache.
+/// Number of elements of the vectors in [`climb`], which fit into the first-level cache.
 const LADDER: usize = 1024;
 
-/// The measurements of one case: least seconds that level and processor allow, offset of `y` in its page less that of
-/// `x`, times, and the callers with wrong answers, whether they are ours, and how.
+/// The measurements of one case: the least possible seconds, the offset of `y` in its page less that of `x`, the times
+/// of all callers, and the callers with wrong answers, each with whether it is Largesse's and what was wrong.
 struct Row {
     case: Case,
     level: &'static str,
@@ -41,7 +41,7 @@ struct Row {
     wrong: Vec<(&'static str, bool, String)>,
 }
 
-/// Measures and prints. Returns whether every answer of Largesse's kernels was right.
+/// Measures the chosen kernels and prints the results. Returns whether every answer of Largesse's kernels was right.
 pub(crate) fn compare(args: &Args) -> Result<bool> {
     let (names, only) = (ALL.map(|kernel| kernel.name), &args.only);
     if let Some(asked) = only.iter().find(|asked| !names.contains(&&***asked)) {
@@ -101,8 +101,8 @@ fn measure(case: Case, data: &Data, all: &[Caller], levels: &Levels, timer: &Tim
     }
 }
 
-/// Returns the callers with wrong answers: Largesse's if the bits differ from the reference's, a peer if the
-/// difference exceeds the error of rounding.
+/// Returns the callers with wrong answers. Largesse's answer is wrong if its bits differ from the reference's, a
+/// peer's if the difference exceeds the error of rounding.
 fn wrong(case: &Case, data: &Data, all: &[Caller]) -> Vec<(&'static str, bool, String)> {
     let vectors = data.fill(case);
     let (want, size) = (case.kernel.want)(vectors);
@@ -124,7 +124,8 @@ fn wrong(case: &Case, data: &Data, all: &[Caller]) -> Vec<(&'static str, bool, S
 }
 
 impl Row {
-    /// Returns the rate of a call that takes `seconds`, in units of 1e9 a second, if an element counts as `each`.
+    /// Returns the rate of a call that takes `seconds`, in units of 1e9 per second: of elements, each of which counts
+    /// `each` times.
     fn rate(&self, each: f64, seconds: f64) -> f64 {
         each * self.case.n as f64 / seconds * 1e-9
     }
@@ -201,7 +202,7 @@ fn show_levels(session: &Session<'_>, levels: &Levels) {
 }
 
 /// Repeats on this processor the steps by which a sum was made faster on the HA8000 (Kuroda, "High-performance
-/// programming II", 2008), and prints them: more accumulators hide the latency of an addition. The last step is
+/// programming II", 2008), and prints their times. More accumulators hide the latency of an addition. The last step is
 /// Largesse's kernel.
 fn climb(session: &Session<'_>, data: &Data, libraries: &[Library], levels: &Levels, timer: &Timer) {
     let steps = [
@@ -244,7 +245,7 @@ fn climb(session: &Session<'_>, data: &Data, libraries: &[Library], levels: &Lev
     session.print(&objects, &text);
 }
 
-/// Draws operations a second over the size of the vectors, below the limit.
+/// Draws operations per second over the size of the vectors, and the limit above them.
 fn panel(kernel: BlasKernel, rows: &[Row], lines: &[Value]) -> Panel {
     let bytes = (kernel.element * kernel.vectors) as f64;
     let aligned = lines.iter().filter(|line| line["shift"] == 0);

@@ -23,7 +23,7 @@ fn text<'v>(of: &'v Table, key: &str) -> &'v str {
     of.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the elements of an array of texts; none if there is no such array.
+/// Returns the elements of the array of texts under `key`, or none if there is no such array.
 fn words<'v>(of: &'v Table, key: &str) -> Vec<&'v str> {
     let all = of.get(key).and_then(Value::as_array);
     all.into_iter().flatten().filter_map(Value::as_str).collect()

@@ -1,4 +1,4 @@
-//! Tests `largesse bench far` with small programs, the library itself, and the kernel's swap.
+//! Tests `largesse bench far` with small programs, its library functions, and the kernel's swap.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 use serde_json::Value;
@@ -21,7 +21,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/far")
 }
 
-/// Returns the folder with the compiled program; none, with a message, where far memory or a compiler is missing.
+/// Returns the folder with the compiled program. Where far memory or a compiler is missing, returns `None` and prints
+/// a message.
 fn programs() -> Option<TempDir> {
     let far = ["run", "--local", "1M", "--far", "memory:", "--", "true"];
     let may = Command::new(Path::new(BENCH).with_file_name("largesse")).args(far).output();
@@ -36,7 +37,7 @@ fn programs() -> Option<TempDir> {
     None
 }
 
-/// Returns the command that runs far benches of this folder.
+/// Returns the command that runs the far benches of this test, with `programs` as their folder.
 fn bench(arguments: &[&str], programs: &Path) -> Command {
     let mut command = Command::new(BENCH);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LARGESSE_")) {
@@ -46,7 +47,7 @@ fn bench(arguments: &[&str], programs: &Path) -> Command {
     command
 }
 
-/// Returns the lines of JSON that a bench printed.
+/// Returns the JSON objects that a bench printed.
 fn lines(output: &Output) -> Vec<Value> {
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -83,7 +84,8 @@ fn cells_have_right_answers_and_evictions() {
     }
 }
 
-/// Returns the lock of swap; none, with a message, where the bench may not switch it on.
+/// Returns the lock that allows the test to use swap. Where the bench may not switch swap on, returns `None` and
+/// prints a message.
 fn swap_lock() -> Option<MutexGuard<'static, ()>> {
     let lock = SWAP.lock().unwrap_or_else(PoisonError::into_inner);
     let output = bench(&["--peers", "swap,zram", "--only", "huge"], Path::new("/")).output().unwrap();
@@ -94,7 +96,7 @@ fn swap_lock() -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-/// Returns what is left of the swap of a bench.
+/// Returns the swap areas, files and control groups that the bench with this process number has left behind.
 fn left_of(bench: u32) -> Vec<String> {
     let swaps = read_to_string("/proc/swaps").unwrap();
     let mut left: Vec<String> = swaps.lines().skip(1).map(str::to_owned).collect();
@@ -154,7 +156,7 @@ fn with_swap_on(peer: &str) -> Child {
     bench
 }
 
-/// Calls `look` until it returns a value, for some seconds.
+/// Calls `look` until it returns a value, for at most `seconds` seconds.
 fn soon<T>(seconds: u64, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(seconds) {

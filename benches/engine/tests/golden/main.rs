@@ -1,12 +1,13 @@
-//! Compares what `largesse bench` prints with recorded output: comparisons of shell programs that print fixed times,
-//! as tables and as JSON. `programs/largesse` stands in for the command, and `cases.txt` has the arguments.
+//! Compares the output of `largesse bench` with recorded output, as tables and as JSON. The programs are shell scripts
+//! that print fixed times. `programs/largesse` stands in for the command, and `cases.txt` has the arguments.
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Replaces what differs between machines: their descriptions, free memory, the C library and lower bounds.
+/// Replaces the parts of a line that differ between machines: descriptions, free memory, the C library and lower
+/// bounds.
 fn masked(line: &str) -> String {
     if let Ok(mut object) = serde_json::from_str::<Value>(line) {
         if let Some(machine) = object["machine"].as_object() {
@@ -89,7 +90,7 @@ fn full_disk_is_reported_once() {
     assert_eq!((String::from_utf8_lossy(&output.stderr), output.status.code()), (error.into(), Some(2)));
 }
 
-/// Calls `look` until it returns a value, for ten seconds.
+/// Calls `look` until it returns a value, for at most ten seconds.
 fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(10) {

@@ -39,7 +39,7 @@ fn instruction_sets_are_timed_at_every_length() {
     assert!(drawn.contains("ddot") && drawn.contains("portable"));
 }
 
-/// The instruction set that every processor of this kind has.
+/// Name of the instruction set that every processor of this architecture has.
 const SIMD: &str = if cfg!(target_arch = "x86_64") { "sse2" } else { "neon" };
 
 #[test]

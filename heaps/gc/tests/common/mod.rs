@@ -1,4 +1,5 @@
-//! A small language of numbers, pairs, vectors and weak pairs. It uses the public interface of the heap only.
+//! Defines a small language of numbers, pairs, vectors and weak pairs, which uses the public interface of the heap
+//! only.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![expect(clippy::cast_possible_truncation, reason = "lengths in tests are short")]
 
@@ -95,7 +96,7 @@ impl Make for Mutator<Tiny> {
         Ok(word(vector))
     }
 
-    /// Allocates the list of `len - 1`, …, 1, 0.
+    /// Allocates the list of the numbers `len - 1`, …, 1, 0.
     fn list(&mut self, len: u64) -> Word {
         (0..len).fold(NIL, |list, next| self.pair(number(next), list))
     }
@@ -116,7 +117,7 @@ fn two(thread: &mut Mutator<Tiny>, layout: Layout, first: Word, rest: Word) -> W
     word(pair)
 }
 
-/// Checks that a list is `len - 1`, …, 1, 0.
+/// Checks that a list holds the numbers `len - 1`, …, 1, 0.
 #[track_caller]
 pub(crate) fn check_list(list: Word, len: u64) {
     let mut at = list;
@@ -132,7 +133,7 @@ pub(crate) fn memory(spans: usize) -> NearMemory {
     NearMemory::new(range, PageKind::Thp, Placement::FirstTouch, false)
 }
 
-/// Creates a heap with every check enabled.
+/// Creates a heap that verifies itself and poisons dead objects at every collection.
 pub(crate) fn heap(settings: GcSettings) -> Heap<Tiny> {
     let settings = GcSettings { verify: true, poison: true, root_words: 1 << 12, ..settings };
     Heap::new(Tiny::default(), settings, memory(512)).unwrap()

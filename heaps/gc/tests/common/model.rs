@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Number of variables of a program. They are on the root stack.
 pub(crate) const VARIABLES: usize = 6;
 
-/// Describes a step of a program. Variables and slots are taken modulo their number.
+/// A step of a program. Variables and slots are taken modulo their number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProgramStep {
     Pair { to: u8, first: u8, rest: u8 },
@@ -22,7 +22,7 @@ pub(crate) enum ProgramStep {
 }
 
 impl ProgramStep {
-    /// Decodes a step from six bytes, whatever their values are.
+    /// Decodes a step from any six bytes.
     pub(crate) fn decode([kind, a, b, c, low, high]: [u8; 6]) -> ProgramStep {
         let slot = u16::from_le_bytes([low, high]);
         match kind % 32 {
@@ -50,20 +50,20 @@ enum Value {
 #[derive(Debug)]
 struct Object {
     weak: bool,
-    /// Number of words of an object before its slots.
+    /// Number of words of the object before its slots.
     header: usize,
     slots: Vec<Value>,
 }
 
-/// Runs the model, and the thread whose heap must agree with it.
+/// Runs a program both in the model and in a thread whose heap must agree with it.
 pub(crate) struct ModelMachine<'a> {
     thread: &'a mut Mutator<Tiny>,
-    /// Index of the first root that is a variable.
+    /// Index in the root stack of the first variable.
     base: usize,
     variables: [Value; VARIABLES],
     objects: Vec<Object>,
     finalizable: BTreeSet<usize>,
-    /// Objects registered for finalization, by address.
+    /// Index of each object that is registered for finalization, by its address.
     addresses: HashMap<u64, usize>,
     /// Whether no other thread runs a program on the same heap.
     alone: bool,
@@ -141,7 +141,7 @@ impl<'a> ModelMachine<'a> {
         }
     }
 
-    /// Returns the object in a variable and the index of one of its slots, if there is one.
+    /// Returns the index of the object in a variable and the index of one of its slots, or `None` if it has no slots.
     fn place(&self, which: u8, slot: u16) -> Option<(usize, usize)> {
         let Value::Object(id) = self.variables[variable(which)] else { return None };
         let slots = self.objects[id].slots.len();
@@ -162,7 +162,8 @@ impl<'a> ModelMachine<'a> {
         self.assign(to, word, Value::Object(self.objects.len() - 1));
     }
 
-    /// Returns the model's value of a slot in which the heap has `got`: a weak slot may have been cleared.
+    /// Returns the value that the model expects in a slot in which the heap has `got`: nil is right in a weak slot
+    /// whose object died.
     fn expect_slot(&mut self, id: usize, index: usize, got: Word) -> Value {
         let known = self.objects[id].slots[index];
         if let Value::Object(target) = known

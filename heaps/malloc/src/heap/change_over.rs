@@ -6,14 +6,15 @@ use largesse_arena::{Backing, Retention};
 use largesse_report::BlockKind;
 
 impl<B: Backing> LargeBlockHeap<B> {
-    /// Returns whether the heap exceeds its limit if every block is touched.
+    /// Returns whether the process would exceed its memory limit if every block were touched.
     pub fn exceeds_limit(&self) -> bool {
         self.inner.with(|inner| inner.arena.exceeds_limit())
     }
 
-    /// Calls `take_over`, which makes the whole range far memory, with the runs of spans that may hold something,
-    /// counted from the start of the range. No other thread is inside the heap during that call. If it succeeds, the
-    /// heap retains as much free memory as `retention` says; otherwise nothing changes.
+    /// Moves the heap to far memory: calls `take_over`, which must make the whole range far memory. Its argument
+    /// iterates over the runs of spans that may hold something, counted from the start of the range. No other thread
+    /// is inside the heap during that call. If it succeeds, the heap retains as much free memory as `retention` says;
+    /// otherwise nothing changes.
     pub fn change_over<R, E>(
         &self,
         retention: Retention,

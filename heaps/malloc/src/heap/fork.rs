@@ -6,8 +6,8 @@ use largesse_pages::MapError;
 use largesse_report::{BlockKind, Cause};
 
 impl<B: Backing> LargeBlockHeap<B> {
-    /// Locks the heap before `fork`, until one of the two calls below. The caller must not have
-    /// [interrupted](LargeBlockHeap::is_interrupted) it.
+    /// Locks the heap before `fork`, until one of the two `after_fork` functions is called. The caller must not be a
+    /// signal handler that [interrupted](LargeBlockHeap::is_interrupted) the heap.
     pub fn before_fork(&self) {
         self.inner.keep_across_fork();
     }
@@ -22,9 +22,9 @@ impl<B: Backing> LargeBlockHeap<B> {
         self.inner.reset();
     }
 
-    /// Moves a forked child's blocks on hugetlb pages to ordinary ones; the calling thread is its only one. A write to
-    /// a shared hugetlb page needs a free one of the pool, without which the child is killed. `demote` moves a number
-    /// of spans (its second argument) from a first one on.
+    /// Moves the blocks of a forked child that are on hugetlb pages to ordinary pages, because the child would be
+    /// killed if it wrote to a shared hugetlb page while the pool had no free one. The caller must be the child's only
+    /// thread. `demote` gets the index of a first span and a number of spans, and moves those.
     pub fn demote_in_child(&self, mut demote: impl FnMut(usize, usize) -> Result<(), MapError>) {
         self.inner.with(|inner| {
             for kind in [SpanKind::Hugetlb, SpanKind::Hugetlb1G] {
@@ -42,7 +42,8 @@ impl<B: Backing> LargeBlockHeap<B> {
         });
     }
 
-    /// Returns whether any memory is on pages of a pool, which a fork has to demote.
+    /// Returns whether any memory is on pages of the hugetlb pool, which [`demote_in_child`](Self::demote_in_child)
+    /// would move.
     pub fn has_pool_pages(&self) -> bool {
         self.inner.with(|inner| {
             [SpanKind::Hugetlb, SpanKind::Hugetlb1G]

@@ -10,11 +10,11 @@ use largesse_arena::{
 use largesse_pages::SPAN;
 use largesse_report::{BlockKind, BlockRecord, Cause};
 
-/// Size in bytes from which a cleared block's residency is checked when it is freed: much of it may never have been
-/// touched.
+/// Size in bytes from which `free` checks which pages of a cleared block are resident, because much of the block may
+/// never have been touched.
 const INSPECT_FROM: usize = 2 * SPAN;
 
-/// Lists the backing's refusals, and the causes under which they are reported.
+/// The kinds of refusal that a backing counts, each with the cause under which it is reported.
 const REFUSALS: [(Refusal, Cause); 7] = [
     (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
     (Refusal::PoolRefused, Cause::HugetlbRefused),
@@ -39,7 +39,7 @@ pub(super) struct LockedHeap<B: 'static> {
     pub(super) records: Records,
     pub(super) colours: Colours,
     pub(super) last_decay: u32,
-    /// Numbers of the backing's refusals already in the report, in the order of [`REFUSALS`].
+    /// Number of the backing's refusals that are already in the report, in the order of [`REFUSALS`].
     pub(super) seen: [u64; REFUSALS.len()],
 }
 
@@ -123,7 +123,7 @@ impl<B: Backing> LockedHeap<B> {
         counters.peak_bytes = counters.peak_bytes.max(counters.live_bytes);
     }
 
-    /// Returns the block at an address: its extent, its record's number, and the record.
+    /// Returns the block at an address: the start of its extent, its record's number, and the record.
     pub(super) fn block(&self, address: usize) -> Result<(Granules, u32, BlockRecord), NotABlock> {
         let (at, _) = self.arena.used_at(address).ok_or(NotABlock(address))?;
         let slot = self.arena.owner(at) >> 1;

@@ -17,23 +17,23 @@ use locked::LockedHeap;
 pub use request::{Fill, NotABlock, Refused};
 pub use resize::{ResizeError, Resized};
 
-/// Configures a heap.
+/// The settings of a heap.
 #[derive(Clone, Copy, Debug)]
 pub struct LargeHeapSettings {
     /// Number of bytes before the data of a block.
     pub header: usize,
     /// Alignment of the data behind the header.
     pub data: DataAlign,
-    /// Bound on the free memory that stays warm.
+    /// Bound on the free memory that is kept for reuse.
     pub retention: Retention,
 }
 
-/// Describes an allocated block.
+/// A block that was allocated just now.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapBlock {
     /// Address of the block.
     pub start: NonNull<u8>,
-    /// Number of its bytes whose first touch is still to be paid.
+    /// Number of the block's bytes whose first touch is still to be paid.
     pub cold_bytes: usize,
     /// Whether the heap is near the process's memory limit.
     pub near_limit: bool,
@@ -124,12 +124,13 @@ impl<B: Backing> LargeBlockHeap<B> {
         })
     }
 
-    /// Gives free memory beyond `keep` bytes back to the kernel. Returns the number of bytes.
+    /// Gives free memory beyond `keep` bytes back to the kernel. Returns the number of bytes given back.
     pub fn trim(&self, keep: usize) -> usize {
         self.inner.with(|inner| inner.arena.trim(keep))
     }
 
-    /// Returns memory to the kernel that was free for a while; to be called now and then while the heap is idle.
+    /// Gives memory that was free for a while back to the kernel. The caller calls this now and then while the heap is
+    /// idle.
     pub fn tick(&self) {
         let now = now_seconds();
         self.inner.with(|inner| {
@@ -138,23 +139,24 @@ impl<B: Backing> LargeBlockHeap<B> {
         });
     }
 
-    /// Sets the number of bytes that the heap may hold before the process's memory limit could be reached: its resident
-    /// bytes plus what is left of the limit.
+    /// Sets the number of bytes that the heap may hold before the process could reach its memory limit: the heap's
+    /// resident bytes plus what is left of the limit.
     pub fn set_limit(&self, bytes: usize) {
         self.inner.with(|inner| inner.arena.set_limit(bytes));
     }
 
-    /// Returns the number of bytes left of the limit if every block is touched.
+    /// Returns the number of bytes that would be left of the memory limit if every block were touched.
     pub fn room(&self) -> usize {
         self.inner.with(|inner| inner.arena.room())
     }
 
-    /// Returns the number of bytes from the start of the range that contain every block ever allocated.
+    /// Returns the length in bytes of the part of the range, from its start, that contains every block ever allocated.
     pub fn used_range(&self) -> usize {
         self.inner.with(|inner| inner.arena.used_range())
     }
 
-    /// Populates at most `spans` spans of the memory that requests will use next. Returns the number of bytes.
+    /// Populates at most `spans` spans of the memory that requests will use next. Returns the number of bytes
+    /// populated.
     pub fn prepare(&self, spans: usize) -> usize {
         let Some((first, count)) = self.inner.with(|inner| inner.arena.cold_ahead(spans)) else { return 0 };
         // The backing counts its refusals.
@@ -207,7 +209,7 @@ impl<B: Backing> LargeBlockHeap<B> {
         self.inner.with(|inner| inner.records.iter().for_each(&mut f));
     }
 
-    /// Clears the granules of a block that may hold something other than zero.
+    /// Clears a new block, except the granules that are known to be zero.
     fn clear(&self, start: NonNull<u8>, size: usize, at: Granules, granules: Granules) {
         let mut from = at;
         let mut cleared = 0;

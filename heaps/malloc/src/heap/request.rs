@@ -1,6 +1,6 @@
-//! The parameter of a request for a block, and the ways in which requests fail.
+//! Defines what a request for a block asks for, and the ways in which it fails.
 
-/// Selects the initial contents of a block.
+/// The initial contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// The block may hold anything.
@@ -9,7 +9,7 @@ pub enum Fill {
     Zero,
 }
 
-/// Tells why no block was allocated; the cause is counted in the report.
+/// The reason for which no block was allocated. The cause is counted in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The address range is full, or the request is larger than any range.
@@ -18,6 +18,6 @@ pub enum Refused {
     NoMemory,
 }
 
-/// Reports an address in the heap's range that is not a live block.
+/// The error for an address in the heap's range that is not the start of a live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotABlock(pub usize);

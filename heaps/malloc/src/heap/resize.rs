@@ -10,7 +10,7 @@ use largesse_report::BlockRecord;
 /// Size in bytes from which blocks may be grown by moving pages instead of copying.
 const MOVE_FROM: usize = 2 * SPAN;
 
-/// Tells why a block was not resized.
+/// The reason for which a block was not resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizeError {
     /// There was no memory for the new size.
@@ -25,7 +25,7 @@ impl From<NotABlock> for ResizeError {
     }
 }
 
-/// Tells how far a block was resized without copying.
+/// The outcome of resizing a block without copying.
 #[derive(Clone, Copy, Debug)]
 pub enum Resized {
     /// The block has its new size, at this address.
@@ -58,8 +58,8 @@ impl<B: Backing> LargeBlockHeap<B> {
         }
     }
 
-    /// Resizes a block as [`resize`](LargeBlockHeap::resize) does, but leaves copying to the caller, so that signals
-    /// that are blocked during this call need not be blocked while a large block is copied.
+    /// Resizes a block as [`resize`](LargeBlockHeap::resize) does, but leaves copying to the caller. So a caller that
+    /// blocks signals during this call can unblock them before it copies a large block.
     ///
     /// # Safety
     /// The requirements are those of [`resize`](LargeBlockHeap::resize).
@@ -80,7 +80,7 @@ impl<B: Backing> LargeBlockHeap<B> {
     }
 }
 
-/// The result of the part of resizing that is done under the lock.
+/// The outcome of the part of resizing that is done under the heap's lock.
 enum ResizeStep {
     Done(HeapBlock),
     /// Nothing was done, and the block has this number of usable bytes.

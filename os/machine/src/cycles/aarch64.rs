@@ -1,6 +1,6 @@
 //! Reads the virtual counter of AArch64, which runs at one rate on every core.
 //!
-//! `isb` separates earlier from later instructions; `dsb` completes earlier memory accesses.
+//! `isb` separates earlier from later instructions; `dsb` waits until earlier memory accesses are complete.
 
 use super::CounterSource;
 use super::judge::CounterFacts;

@@ -1,8 +1,8 @@
-//! Reasons for measuring times by the kernel's clock instead of the processor's counter.
+//! Defines the reasons for measuring times by the kernel's clock instead of the processor's counter.
 
 use core::fmt;
 
-/// Tells why the processor's counter is not used.
+/// The reason for which the processor's counter is not used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fallback {
     /// The processor (or the virtual machine) does not guarantee that its counter runs at one rate.
@@ -11,7 +11,7 @@ pub enum Fallback {
     Distrusted,
     /// This process may not read the counter (`prctl(PR_SET_TSC)`).
     Forbidden,
-    /// The rate against the clock varied by this relative amount.
+    /// The counter's rate, measured against the kernel's clock, varied by this relative amount.
     Unsteady(f64),
     /// No counter is known for this kind of processor.
     NoCounter,

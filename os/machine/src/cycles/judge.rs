@@ -5,21 +5,21 @@ use std::path::Path;
 
 const AVAILABLE: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// Describes the properties of the processor's counter.
+/// The known properties of the processor's counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CounterFacts {
     /// Whether the processor has a counter that this crate can read.
     pub(super) known: bool,
     /// Whether the counter runs at a constant rate and can be read in program order.
     pub(super) invariant: bool,
-    /// Name of the counter as a clock source of the kernel.
+    /// Name of the counter in the kernel's list of clock sources.
     pub(super) clock_source: Option<&'static str>,
     /// Whether this process may not read the counter.
     pub(super) forbidden: bool,
 }
 
-/// Returns why the counter may not be used, or `None` if it may. The kernel removes a counter that it found unreliable
-/// from its list.
+/// Returns why the counter may not be used, or `None` if it may. A counter that is missing from the kernel's list
+/// below `root` was found unreliable by the kernel.
 pub(super) fn of(root: &Path, facts: &CounterFacts) -> Option<Fallback> {
     if !facts.known {
         return Some(Fallback::NoCounter);

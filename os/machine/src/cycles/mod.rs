@@ -1,8 +1,8 @@
-//! Provides a cycle counter that is fenced, calibrated, and stopped once per measurement.
+//! Provides a calibrated counter of time, and stopwatches that read it at the right moment and stop once.
 //!
-//! The processor's counter (TSC, CNTVCT) runs at one rate, whatever the core's clock. Its ticks are time. If the
-//! processor does not guarantee that, or the kernel does not trust it, the system's clock is used instead, and the
-//! reason is available.
+//! The processor's counter (TSC, CNTVCT) runs at one rate, whatever the core's clock is. Its ticks are time. If the
+//! processor does not guarantee that, or the kernel does not trust it, the system's clock is used instead, and
+//! [`Counter::fallback`] says why.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
@@ -21,18 +21,18 @@ pub use fallback::Fallback;
 use std::path::Path;
 use std::time::Duration;
 
-/// Duration of an interval in the first attempt to calibrate, which takes [`PARTS`] intervals.
+/// Duration of an interval in the first attempt to calibrate. An attempt takes [`PARTS`] intervals.
 const SHORTEST: Duration = Duration::from_millis(4);
-/// Number of intervals whose rates must agree.
+/// Number of intervals of an attempt to calibrate, whose rates must agree.
 const PARTS: usize = 3;
-/// Number of attempts, each with intervals twice as long as the one before.
+/// Number of attempts to calibrate, each with intervals twice as long as the one before.
 const ATTEMPTS: u32 = 4;
-/// Relative disagreement of the intervals below which a calibration is accepted at once.
+/// Relative disagreement of the intervals' rates below which a calibration is accepted at once.
 const GOOD: f64 = 2e-5;
-/// Relative disagreement from which the counter is not used as a clock.
+/// Relative disagreement of the intervals' rates from which the counter is not used as a clock.
 const TOO_MUCH: f64 = 1e-2;
 
-/// Counts ticks of a counter: neither nanoseconds nor core cycles, which are another clock's.
+/// A number of ticks of a counter. Ticks are neither nanoseconds nor core cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks(u64);
 
@@ -50,7 +50,7 @@ impl Ticks {
     }
 }
 
-/// Names the clock behind a counter.
+/// The clock that a counter reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterSource {
     /// The counter is the time stamp counter of x86, read by `rdtsc` and `rdtscp`.
@@ -61,7 +61,7 @@ pub enum CounterSource {
     Clock,
 }
 
-/// Measures times by a calibrated counter.
+/// A calibrated clock that measures times.
 ///
 /// ```
 /// use largesse_machine::cycles::Counter;
@@ -79,20 +79,20 @@ pub struct Counter {
     fallback: Option<Fallback>,
 }
 
-/// Describes the precision of a counter.
+/// The precision of a counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Precision {
-    /// Ticks between starting and stopping a stopwatch at once, the least of 1000 trials.
+    /// Number of ticks between starting and stopping a stopwatch at once, the lowest of 1000 trials.
     pub overhead: Ticks,
     /// Smallest nonzero difference of two consecutive readings, in ticks.
     pub step: Ticks,
-    /// Relative disagreement of the calibrated rates, below 1 %.
+    /// Relative disagreement of the rates that were measured in the calibration, below 1 %.
     pub uncertainty: f64,
 }
 
 impl Counter {
-    /// Checks whether the processor's counter can be trusted, and calibrates it against the clock, in 12 ms or up to
-    /// 180 ms if the machine is disturbed.
+    /// Checks whether the processor's counter can be trusted, and calibrates it against the system's clock. This takes
+    /// 12 ms, or up to 180 ms if the machine is disturbed.
     #[must_use]
     pub fn calibrate() -> Counter {
         match judge::of(Path::new("/"), &arch::facts()) {
@@ -125,22 +125,23 @@ impl Counter {
         self.hertz
     }
 
-    /// Begins a measurement: earlier memory accesses are completed first, and nothing later begins earlier. Pass the
-    /// inputs and outputs of the measured code through [`std::hint::black_box`]: the compiler may move pure arithmetic.
+    /// Begins a measurement after all earlier memory accesses are complete and before any later instruction begins.
+    /// Pass the inputs and outputs of the measured code through [`std::hint::black_box`], because the compiler may
+    /// move pure arithmetic.
     #[inline]
     pub fn start(&self) -> Stopwatch {
         Stopwatch { source: self.source, began: self.ordered().0 }
     }
 
-    /// Reads the counter after everything earlier is done and before anything later begins, for callers without a
-    /// stopwatch (C).
+    /// Reads the counter after all earlier instructions are complete and before any later one begins, for callers
+    /// without a stopwatch (C).
     #[inline]
     #[must_use]
     pub fn ordered(&self) -> Ticks {
         Ticks(if self.source == CounterSource::Clock { clock_ns() } else { arch::start() })
     }
 
-    /// Reads the counter without the fences of a stopwatch.
+    /// Reads the counter. Other instructions may move across this, unlike across the start and end of a stopwatch.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Ticks {
@@ -153,7 +154,7 @@ impl Counter {
         as_float(ticks.0) * 1e9 / self.hertz
     }
 
-    /// Measures the overhead and the resolution of measurements.
+    /// Measures the overhead and the resolution of this counter's measurements.
     #[must_use]
     pub fn precision(&self) -> Precision {
         let overhead = (0..1000).map(|_| self.start().stop()).min().unwrap_or_default();
@@ -168,7 +169,7 @@ impl Counter {
     }
 }
 
-/// Holds a measurement that has begun. It can be stopped only once:
+/// A measurement that has begun. It can be stopped only once:
 ///
 /// ```compile_fail,E0382
 /// let watch = largesse_machine::cycles::Counter::clock(None).start();
@@ -190,7 +191,8 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Ends the measurement: everything earlier is done, and nothing later has begun.
+    /// Ends the measurement after all earlier instructions are complete and before any later one begins. Returns its
+    /// duration.
     #[inline]
     #[must_use]
     pub fn stop(self) -> Ticks {
@@ -199,7 +201,8 @@ impl Stopwatch {
     }
 }
 
-/// Measures the rate of a counter against a clock in nanoseconds; returns that clock if the intervals disagree.
+/// Measures the rate of a counter against a clock in nanoseconds. Returns that clock if the rates of the intervals
+/// disagree.
 fn measure(source: CounterSource, counter: impl Fn() -> u64, clock: impl Fn() -> u64) -> Counter {
     let mut best = (0.0, f64::INFINITY);
     for attempt in 0..ATTEMPTS {
@@ -229,7 +232,7 @@ fn measure(source: CounterSource, counter: impl Fn() -> u64, clock: impl Fn() ->
     }
 }
 
-/// Reads both at one moment: of 32 pairs, the one that was read fastest.
+/// Reads the counter and the clock at one moment. Of 32 pairs of readings, it returns the pair that was read fastest.
 fn moment(counter: impl Fn() -> u64, clock: impl Fn() -> u64) -> (u64, u64) {
     let pairs = (0..32).map(|_| {
         let before = counter();

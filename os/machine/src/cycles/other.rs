@@ -1,4 +1,4 @@
-//! Replaces the counters of other processors, which are not supported, by the clock.
+//! Replaces the counter by the kernel's clock on processors whose counter is not supported.
 
 use super::CounterSource;
 use super::judge::CounterFacts;

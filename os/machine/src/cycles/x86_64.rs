@@ -24,7 +24,7 @@ pub(super) fn facts() -> CounterFacts {
     }
 }
 
-/// Returns whether `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force.
+/// Returns whether reading the counter is forbidden to this process (`prctl(PR_SET_TSC, PR_TSC_SIGSEGV)`).
 fn forbidden() -> bool {
     let mut mode: libc::c_int = 0;
     // SAFETY: PR_GET_TSC writes one int.

@@ -1,4 +1,4 @@
-//! Tests limits read from artificial machines.
+//! Tests the limits that are read from the files of artificial machines.
 
 #[path = "../../tests/common/root.rs"]
 mod root;

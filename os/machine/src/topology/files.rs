@@ -1,7 +1,7 @@
-//! Reads the kernel's files below a root.
+//! Reads the kernel's files below a root directory.
 //!
-//! A file that does not exist means that the kernel does not know. One that cannot be read, or that is hidden with its
-//! whole file system, tells nothing: it is recorded, so that callers can name it.
+//! A file that does not exist means that the kernel does not know its contents. A file that exists and cannot be read,
+//! or that is hidden with its whole file system, says nothing: it is recorded, so that callers can name it.
 
 use super::unreadable::{Unreadable, Why};
 use crate::{Bitmap, Unread};
@@ -19,7 +19,7 @@ impl<'a> Files<'a> {
         Files { root, unread: RefCell::default() }
     }
 
-    /// Returns the files that could not be read and are not absent.
+    /// Returns the files that may exist and could not be read.
     pub(super) fn unread(self) -> Vec<PathBuf> {
         self.unread.into_inner()
     }
@@ -28,8 +28,8 @@ impl<'a> Files<'a> {
         self.root.join(path)
     }
 
-    /// Returns the text of a file, or `None` if it does not exist or cannot be read. Trailing zeros, which other
-    /// programs may have saved, are removed.
+    /// Returns the text of a file, or `None` if it does not exist or cannot be read. Zero bytes at its end, which
+    /// programs that saved a machine may have written, are removed.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         match std::fs::read(self.path(path)) {
             Ok(bytes) => {
@@ -58,7 +58,7 @@ impl<'a> Files<'a> {
         Bitmap::from_mask(&text).map(Some).map_err(|_| self.unlike(path, &text))
     }
 
-    /// Returns a number in bytes after applying a unit of K or M, or 0 if there is no such file.
+    /// Returns the number in a file, with a unit of K or M applied, or 0 if there is no such file.
     pub(super) fn number(&self, path: &str) -> Result<u64, Unreadable> {
         let Some(text) = self.text(path) else { return Ok(0) };
         let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
@@ -71,7 +71,7 @@ impl<'a> Files<'a> {
         digits.parse::<u64>().map(|number| number * scale).map_err(|_| self.unlike(path, &text))
     }
 
-    /// Returns the numbers of the entries such as `node3` in a folder.
+    /// Returns the numbers of the entries in `folder` that consist of `name` and a number, such as `node3`.
     pub(super) fn numbered(&self, folder: &str, name: &str) -> Bitmap {
         let entries = match std::fs::read_dir(self.path(folder)) {
             Ok(entries) => entries,

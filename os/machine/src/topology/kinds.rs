@@ -1,4 +1,4 @@
-//! Kinds of cores, such as performance and efficiency cores.
+//! Finds the kinds of cores, such as performance and efficiency cores.
 
 use super::files::Files;
 use super::model::CoreKind;
@@ -7,17 +7,17 @@ use crate::Bitmap;
 use std::collections::BTreeMap;
 
 const CPU: &str = "sys/devices/system/cpu";
-/// Cores are of one kind while each has at least this share, in per cent, of the capacity or clock of the next better
-/// one: the best cores of a processor run a little faster than others of their kind.
+/// Cores are of one kind if the capacity or clock of each is at least this share, in per cent, of the next better
+/// one's: the best cores of a processor run a little faster than others of their kind.
 const ALIKE: u64 = 85;
 
-/// Returns the kinds, the fastest first, or none if all cores are alike or the kernel does not say.
+/// Returns the kinds of cores, the fastest first, or none if all cores are alike or the kernel does not say.
 pub(super) fn kinds(files: &Files<'_>, online: &Bitmap) -> Result<Vec<CoreKind>, Unreadable> {
     let named = named(files, online)?;
     Ok(if named.len() > 1 { named } else { ranked(files, online)? })
 }
 
-/// Returns the kinds that the kernel names by its performance counters (x86, Linux 5.16) or in `cpu/types`.
+/// Returns the kinds of cores that the kernel names by its performance counters (x86, Linux 5.16) or in `cpu/types`.
 fn named(files: &Files<'_>, online: &Bitmap) -> Result<Vec<CoreKind>, Unreadable> {
     let names: [(&str, [&str; 2]); 3] = [
         ("performance", ["sys/devices/cpu_core/cpus", "intel_core_0"]),
@@ -38,8 +38,8 @@ fn named(files: &Files<'_>, online: &Bitmap) -> Result<Vec<CoreKind>, Unreadable
     Ok(found)
 }
 
-/// Returns the kinds by the capacity that the kernel reports (`cpu_capacity`; arm64, RISC-V), or else by the highest
-/// clock.
+/// Returns the kinds of cores by the capacity that the kernel reports (`cpu_capacity`; arm64, RISC-V), or else by the
+/// highest clock.
 fn ranked(files: &Files<'_>, online: &Bitmap) -> Result<Vec<CoreKind>, Unreadable> {
     for file in ["cpu_capacity", "cpufreq/cpuinfo_max_freq"] {
         let mut by_worth: BTreeMap<u64, Bitmap> = BTreeMap::new();

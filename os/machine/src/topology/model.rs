@@ -1,10 +1,10 @@
-//! The parts of a machine, and what can be asked of them.
+//! Defines the parts of a machine, and answers questions about them.
 
 use crate::Bitmap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Describes the parts of a machine that are online and that the kernel reports.
+/// The parts of a machine that are online and that the kernel reports.
 ///
 /// ```
 /// use largesse_machine::Topology;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Processors that run programs (the kernel's "CPUs", which are hardware threads).
+    /// Processors that run programs. (These are hardware threads, which the kernel calls CPUs.)
     pub online: Bitmap,
     /// Sockets, in order of their first processor; empty if the kernel does not report them.
     pub packages: Vec<Bitmap>,
@@ -30,11 +30,11 @@ pub struct Topology {
     pub nodes: Vec<NumaNode>,
     /// Whether the kernel reports nodes; otherwise the one in `nodes` is an assumption.
     pub nodes_are_known: bool,
-    /// Files that could not be read although they may exist, whose information is missing here.
+    /// Files that may exist and could not be read, so that what they say is missing here.
     pub unread: Vec<PathBuf>,
 }
 
-/// Describes one cache.
+/// A cache of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cache {
     /// Level of the cache; 1 is nearest to the core.
@@ -51,16 +51,16 @@ pub struct Cache {
     pub ways: u64,
 }
 
-/// Describes one kind of cores on a processor with several kinds.
+/// One kind of cores of a machine with several kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreKind {
     /// Name of the kind: `performance`, `middle`, `efficiency`, or `low power`.
     pub name: &'static str,
-    /// Processors of these cores.
+    /// Processors of all cores of this kind.
     pub cpus: Bitmap,
 }
 
-/// Tells whether a cache holds data, instructions, or both.
+/// The contents of a cache: data, instructions, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holds {
     /// The cache holds data only.
@@ -71,20 +71,20 @@ pub enum Holds {
     Both,
 }
 
-/// Describes a NUMA node: memory, and the processors nearest to it.
+/// A NUMA node: memory, and the processors nearest to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
     /// Number of the node, given by the kernel.
     pub number: u32,
-    /// Processors of the node; empty for memory without any (CXL, HBM, a GPU's).
+    /// Processors of the node. The set is empty for memory without processors (CXL, HBM, a GPU's).
     pub cpus: Bitmap,
-    /// Size of the node's memory in bytes; 0 for processors without any.
+    /// Size of the node's memory in bytes; 0 for processors without memory.
     pub memory: u64,
-    /// Number of bytes of the node's memory that were free when it was read.
+    /// Number of bytes of the node's memory that were free when the topology was read.
     pub free: u64,
-    /// Size in bytes of the memory-side cache (high-bandwidth memory in front of other memory); 0 without one.
+    /// Size in bytes of the memory-side cache (high-bandwidth memory in front of other memory); 0 if there is none.
     pub side_cache: u64,
-    /// Number and distance of each online node: 10 is local, 20 twice as far.
+    /// Number of each online node and the distance to it: 10 is this node, 20 twice as far.
     pub distances: Vec<(u32, u32)>,
 }
 
@@ -97,7 +97,8 @@ impl NumaNode {
 }
 
 impl Topology {
-    /// Returns the node with this number; the error lists the nodes with memory if it has none or does not exist.
+    /// Returns the node with this number. If it has no memory or does not exist, the error lists the nodes with
+    /// memory.
     pub fn node(&self, number: u32) -> Result<&NumaNode, NoSuchNode> {
         let found = self.nodes.iter().find(|node| node.number == number && node.memory > 0);
         found.ok_or_else(|| NoSuchNode { node: number, nodes: self.nodes_with_memory() })
@@ -115,14 +116,14 @@ impl Topology {
         self.nodes.iter().find(|node| node.cpus.contains(cpu))
     }
 
-    /// Returns the data or unified cache of a level that a processor uses.
+    /// Returns the cache of this level that a processor uses for data.
     #[must_use]
     pub fn data_cache(&self, cpu: u32, level: u32) -> Option<&Cache> {
         let of_data = |cache: &&Cache| cache.level == level && cache.kind != Holds::Instructions;
         self.caches.iter().filter(of_data).find(|cache| cache.cpus.contains(cpu))
     }
 
-    /// Returns the largest data or unified cache of the last level.
+    /// Returns the largest cache of the last level that holds data.
     #[must_use]
     pub fn last_cache(&self) -> Option<&Cache> {
         self.caches
@@ -132,7 +133,7 @@ impl Topology {
     }
 }
 
-/// Reports a node on which memory cannot be placed.
+/// The error for a node on which memory cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchNode {
     /// Number of the requested node.

@@ -33,7 +33,7 @@ pub(super) fn nodes(files: &Files<'_>, online: &Bitmap) -> Result<Vec<NumaNode>,
     Ok(nodes)
 }
 
-/// Returns whether the kernel has a folder for nodes.
+/// Returns whether the kernel reports NUMA nodes.
 pub(super) fn are_known(files: &Files<'_>) -> bool {
     files.path(NODE).is_dir()
 }
@@ -59,7 +59,8 @@ fn node(files: &Files<'_>, number: u32, nodes: &Bitmap, online: &Bitmap) -> Resu
     })
 }
 
-/// Returns the number of bytes in a line such as `Node 0 MemTotal: 24 kB` or `MemTotal: 24 kB`, or 0 without one.
+/// Returns the number of bytes in a line such as `Node 0 MemTotal: 24 kB` or `MemTotal: 24 kB`, or 0 if there is no
+/// line for `name`.
 fn field(text: &str, name: &str) -> u64 {
     let after =
         |line: &str| line.split_whitespace().skip_while(|word| *word != name).nth(1)?.parse::<u64>().ok();

@@ -1,7 +1,7 @@
 //! Reads `/sys/devices/system/cpu`, which `Documentation/ABI/stable/sysfs-devices-system-cpu` describes.
 //!
-//! Masks are read instead of lists, because every kernel has them. Newer names are tried first (`core_cpus`, Linux
-//! 5.3), then older ones (`thread_siblings`). Parts without a file are left out, never guessed.
+//! Masks are read instead of lists, because every kernel has them. Newer names of a file are tried first (`core_cpus`,
+//! Linux 5.3), then older ones (`thread_siblings`). Parts of the machine without a file are left out, never guessed.
 
 use super::files::Files;
 use super::model::{Cache, Holds, Topology};
@@ -13,7 +13,7 @@ use std::path::Path;
 const CPU: &str = "sys/devices/system/cpu";
 
 impl Topology {
-    /// Reads `sys` and `proc` below `root`: `/` for this machine, or the folder of a saved one.
+    /// Reads the topology from `sys` and `proc` below `root`: `/` for this machine, or the folder of a saved one.
     pub fn read(root: &Path) -> Result<Topology, Unreadable> {
         topology(root)
     }
@@ -55,8 +55,8 @@ fn topology(root: &Path) -> Result<Topology, Unreadable> {
     })
 }
 
-/// Returns the online processors: the kernel's list, else (before Linux 2.6.26, or if `/sys` is hidden) the processors
-/// with a folder, else those in `/proc/cpuinfo`.
+/// Returns the online processors: those in the kernel's list, else (before Linux 2.6.26, or if `/sys` is hidden) the
+/// processors with a folder, else those in `/proc/cpuinfo`.
 fn online(files: &Files<'_>) -> Result<Bitmap, Unreadable> {
     let list = format!("{CPU}/online");
     if let Some(online) = files.list(&list)? {
@@ -74,7 +74,7 @@ fn online(files: &Files<'_>) -> Result<Bitmap, Unreadable> {
     if counted.is_empty() { Err(files.missing(&list)) } else { Ok(counted) }
 }
 
-/// Returns the numbers in lines such as `processor : 3`, or `processor 3: version = FF` (s390).
+/// Returns the processors' numbers in lines such as `processor : 3`, or `processor 3: version = FF` (s390).
 fn counted(cpuinfo: &str) -> Bitmap {
     let number = |line: &str| {
         let (name, value) = line.strip_prefix("processor")?.split_once(':')?;
@@ -83,7 +83,8 @@ fn counted(cpuinfo: &str) -> Bitmap {
     cpuinfo.lines().filter_map(number).filter(|number| *number < crate::bitmap::END).collect()
 }
 
-/// Adds a set that a processor reports, unless it overlaps one in `to`: sets of one kind are equal or disjoint.
+/// Adds a set of processors that one processor reports, unless it overlaps a set in `to`: sets of one kind are equal
+/// or disjoint.
 fn add<T>(to: &mut Vec<T>, one: Option<T>, overlap: impl Fn(&T, &T) -> bool) {
     if let Some(one) = one
         && !to.iter().any(|it| overlap(it, &one))
@@ -92,15 +93,15 @@ fn add<T>(to: &mut Vec<T>, one: Option<T>, overlap: impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// Returns those threads of `core` that have the core number of `cpu`. Kernels before Linux 4.11 took the two cores of
-/// a module that share a floating-point unit (AMD family 15h) for threads of one.
+/// Returns the threads of `core` whose core number is that of `cpu`. Before Linux 4.11 the kernel took the two cores
+/// of a module that share a floating-point unit (AMD family 15h) for threads of one core.
 fn one_core(files: &Files<'_>, cpu: u32, core: &Bitmap) -> Bitmap {
     let number = |cpu| files.text(&format!("{CPU}/cpu{cpu}/topology/core_id"));
     let own = number(cpu);
     core.iter().filter(|it| *it == cpu || number(*it) == own).collect()
 }
 
-/// Returns the online processors in the first existing mask of `names` for `cpu`.
+/// Returns the online processors of the first mask file among `names` that exists for `cpu`.
 fn group(files: &Files<'_>, cpu: u32, names: &[&str], online: &Bitmap) -> Result<Option<Bitmap>, Unreadable> {
     for name in names {
         if let Some(set) = files.mask(&format!("{CPU}/cpu{cpu}/topology/{name}"))? {
@@ -111,7 +112,8 @@ fn group(files: &Files<'_>, cpu: u32, names: &[&str], online: &Bitmap) -> Result
     Ok(None)
 }
 
-/// Reads a cache of a processor. An empty mask (Itanium) is replaced by the core's.
+/// Reads a cache of a processor. If the kernel's mask of processors is empty (Itanium), the cache is that of the
+/// processor's core.
 fn cache(
     files: &Files<'_>,
     folder: &str,

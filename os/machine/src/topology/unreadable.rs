@@ -1,10 +1,10 @@
-//! The error of reading a topology.
+//! Defines the error of reading a topology.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Reports a file of the topology that is missing or has unexpected contents.
+/// The error for a file of the topology that is missing or has unexpected contents.
 #[derive(Debug)]
 pub struct Unreadable {
     /// Path of the file.
@@ -13,7 +13,7 @@ pub struct Unreadable {
     pub why: Why,
 }
 
-/// Tells why a file is unreadable.
+/// The reason for which a file is unreadable.
 #[derive(Debug)]
 pub enum Why {
     /// The file could not be read.

@@ -1,4 +1,4 @@
-//! Saved machines as folders, for the tests of several crates.
+//! Unfolds saved machines into folders, for the tests of several crates.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ pub(crate) fn machines() -> PathBuf {
     above.map(|it| it.join("os/machine/tests/machines")).find(|it| it.is_dir()).expect("saved machines")
 }
 
-/// A saved machine as files; removed when dropped.
+/// The folder of a saved machine's files, which is removed when this is dropped.
 pub(crate) struct Unfolded(PathBuf);
 
 impl Unfolded {

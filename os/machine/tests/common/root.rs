@@ -1,12 +1,12 @@
-//! A folder in the place of `/`, for the unit tests of several crates.
+//! Makes a folder that takes the place of `/`, for the unit tests of several crates.
 
 use std::path::PathBuf;
 
-/// A root folder with some files, removed when dropped.
+/// A root folder with some files. It is removed when this is dropped.
 pub(crate) struct Root(pub(crate) PathBuf);
 
 impl Root {
-    /// Makes the folder. `name` is one that no other test of the process has.
+    /// Makes the folder. `name` must be used by no other test of the process.
     pub(crate) fn with(name: &str, files: &[(&str, &str)]) -> Root {
         let root = std::env::temp_dir().join(format!("largesse-root-{name}-{}", std::process::id()));
         for (file, text) in files {

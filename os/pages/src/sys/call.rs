@@ -1,5 +1,6 @@
-//! Makes system calls by an instruction of our own: a seccomp filter for the C library's calls may send a signal, which
-//! code that handles far memory faults could not wait for (`fronts/preload/src/io`).
+//! Makes system calls by an instruction of our own instead of the C library's functions. A seccomp filter that looks
+//! for calls from the C library may send a signal, and code that handles far memory faults could not wait for its
+//! handler (`fronts/preload/src/io`).
 
 #![expect(clippy::cast_possible_truncation, reason = "a register is as long as a number of the kernel's")]
 
@@ -9,7 +10,7 @@ use core::ffi::c_long;
 /// Makes a system call and returns the kernel's answer: a result, or a negated errno.
 ///
 /// # Safety
-/// The requirements are those of the call.
+/// The requirements are those of the system call `number`.
 pub unsafe fn raw_call(number: c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer: isize;

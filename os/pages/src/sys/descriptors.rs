@@ -1,4 +1,4 @@
-//! Descriptor tables: system calls for which the C library has no names yet.
+//! Makes the system calls on descriptor tables for which the C library has no names yet.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
@@ -17,7 +17,7 @@ pub(crate) fn own_table() -> Result<(), i32> {
 }
 
 pub(crate) fn of_thread(thread: u32, number: c_int) -> Result<Descriptor, i32> {
-    /// The flag of `linux/pidfd.h` permits a thread that is not the first of its process.
+    /// Flag of `linux/pidfd.h`: the descriptor may be that of a thread that is not the first of its process.
     const PIDFD_THREAD: c_int = libc::O_EXCL;
     // SAFETY: numbers only.
     let thread =

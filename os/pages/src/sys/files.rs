@@ -1,21 +1,22 @@
-//! Files of the kernel, and memory files by which other processes find a heap.
+//! Reads files of the kernel, and makes memory files by which other processes find a heap.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 
 use super::linux::{base_page, checked, errno, system_mmap};
 use core::ffi::{CStr, c_int};
 use core::ptr::{NonNull, null_mut};
 
-/// Owns a file descriptor, which is closed when dropped.
+/// A file descriptor, which is closed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Descriptor(pub(crate) c_int);
 
 impl Descriptor {
-    /// Takes ownership of the descriptor that a call returned, or returns its errno.
+    /// Takes ownership of `fd`, the answer of a system call that makes a descriptor. Returns the errno if the call
+    /// failed.
     pub(super) fn made(fd: c_int) -> Result<Descriptor, i32> {
         if fd < 0 { Err(errno()) } else { Ok(Descriptor(fd)) }
     }
 
-    /// Returns the number of the descriptor, which the caller must close.
+    /// Returns the descriptor's number. The caller must close it.
     pub(crate) fn into_number(self) -> c_int {
         let number = self.0;
         core::mem::forget(self);
@@ -35,7 +36,7 @@ pub(super) fn open(path: &CStr) -> Result<Descriptor, i32> {
     Descriptor::made(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
 }
 
-/// Reads the start of a small file, at most the length of `into`, or returns `None` if it cannot be read.
+/// Reads the start of a small file into `into`, or returns `None` if it cannot be read.
 pub(crate) fn read_file<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
     let file = open(path).ok()?;
     // SAFETY: the buffer has the length given.
@@ -45,8 +46,8 @@ pub(crate) fn read_file<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]>
 
 /// Copies memory of this process, whatever its protection. Returns whether all of it could be read.
 ///
-/// Readable memory is copied without `/proc`: one call instead of three, and a thread waiting for the end of this
-/// process would spin while the kernel clears its `/proc` entries.
+/// Readable memory is copied without `/proc`: this takes one system call instead of three, and at the end of this
+/// process a thread that waits for the end would spin while the kernel clears the process's `/proc` entries.
 pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     if copy_readable(at, into) == into.len() {
         return true;
@@ -57,7 +58,7 @@ pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     usize::try_from(got) == Ok(into.len())
 }
 
-/// Copies readable memory of this process, and returns the number of bytes up to the first inaccessible page.
+/// Copies readable memory of this process, and returns the number of bytes copied before the first inaccessible page.
 pub(super) fn copy_readable(at: usize, into: &mut [u8]) -> usize {
     let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let from = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: into.len() };

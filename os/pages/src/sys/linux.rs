@@ -23,7 +23,7 @@ pub(crate) fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// Makes the system call instead of calling the C library's function, which a front end may export itself.
+/// Makes the system call `mmap` directly, because a front end may export its own function in place of the C library's.
 ///
 /// # Safety
 /// The requirements are those of `mmap(2)`.
@@ -40,7 +40,7 @@ pub(super) unsafe fn system_mmap(
     core::ptr::with_exposed_provenance_mut(got as usize)
 }
 
-/// Makes the system call, for the reason given at [`system_mmap`].
+/// Makes the system call `munmap` directly, for the reason given at [`system_mmap`].
 ///
 /// # Safety
 /// The requirements are those of `munmap(2)`.
@@ -49,7 +49,7 @@ pub(super) unsafe fn system_munmap(at: *mut c_void, len: usize) -> c_int {
     unsafe { libc::syscall(libc::SYS_munmap, at, len) as c_int }
 }
 
-/// Makes the system call, for the reason given at [`system_mmap`].
+/// Makes the system call `madvise` directly, for the reason given at [`system_mmap`].
 ///
 /// # Safety
 /// The requirements are those of `madvise(2)`.
@@ -58,7 +58,7 @@ pub(super) unsafe fn system_madvise(at: *mut c_void, len: usize, advice: c_int) 
     unsafe { libc::syscall(libc::SYS_madvise, at, len, advice) as c_int }
 }
 
-/// Makes the system call, for the reason given at [`system_mmap`].
+/// Makes the system call `mremap` directly, for the reason given at [`system_mmap`].
 ///
 /// # Safety
 /// The requirements are those of `mremap(2)`.
@@ -85,7 +85,7 @@ pub(super) fn map(len: usize, protection: c_int, flags: c_int) -> Result<NonNull
     if at == libc::MAP_FAILED { Err(errno()) } else { NonNull::new(at.cast()).ok_or(libc::ENOMEM) }
 }
 
-/// Maps fresh memory over a part of our own reservation.
+/// Maps fresh memory over a part of a range that this crate has reserved.
 pub(super) fn map_over(at: NonNull<u8>, len: usize, protection: c_int, flags: c_int) -> Result<(), i32> {
     // SAFETY: `at..at+len` lies inside a `Reserved` (callers check), so that the fixed mapping
     // replaces nothing but our own address space.
@@ -93,7 +93,7 @@ pub(super) fn map_over(at: NonNull<u8>, len: usize, protection: c_int, flags: c_
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
-/// Unmaps both ends of `[at, at + len + align)` so that an aligned range of `len` bytes is left.
+/// Unmaps both ends of `[at, at + len + align)`, and returns the aligned range of `len` bytes that is left.
 fn trim(at: NonNull<u8>, len: usize, align: usize) -> NonNull<u8> {
     let skip = at.as_ptr().align_offset(align);
     // SAFETY: `skip < align`, and the mapping has `len + align` bytes.
@@ -142,8 +142,8 @@ pub(crate) fn commit(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
     Ok(())
 }
 
-/// Maps pages of a pool elsewhere first, then moves them in: a refused fixed mapping would leave a hole in the
-/// reservation, in which the kernel could place a foreign mapping.
+/// Commits pages of a hugetlb pool. They are mapped elsewhere first and then moved in, because a refused mapping at a
+/// fixed address would leave a hole in the reservation, in which the kernel could place a foreign mapping.
 fn commit_pool(at: NonNull<u8>, len: usize, flags: c_int) -> Result<(), i32> {
     let pages = map(len, READ_WRITE, flags)?;
     let over = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -192,10 +192,11 @@ pub(crate) fn offer(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, libc::MADV_FREE) })
 }
 
-/// Does [`purge`] for several ranges of address and length. Returns `false` if some pages may be left.
+/// Does what [`purge`] does for several ranges, each given by address and length. Returns `false` if some pages may be
+/// left.
 pub(crate) fn purge_all(ranges: &[(usize, usize)]) -> bool {
-    /// `PIDFD_SELF_THREAD` (6.14): the calling thread, without a descriptor. The number for its process changed with
-    /// 6.16.
+    /// `PIDFD_SELF_THREAD` (Linux 6.14): a number that stands for the calling thread, without a descriptor. (The
+    /// number that stands for the process changed with 6.16.)
     const SELF: usize = (-10_000_isize).cast_unsigned();
     const MAX_RANGES: usize = 64;
     ranges.chunks(MAX_RANGES).all(|part| {
@@ -222,7 +223,7 @@ pub(crate) fn populate(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_POPULATE_WRITE) })
 }
 
-/// Makes the kernel handle a write fault on the present page at `at` without writing.
+/// Makes the kernel handle a write fault on the present page at `at`, without writing to it.
 pub(crate) fn write_fault(at: usize) {
     if let Some(at) = NonNull::new(core::ptr::with_exposed_provenance_mut(at)) {
         let _ = populate(at, base_page());
@@ -238,7 +239,7 @@ pub(crate) fn lock(at: NonNull<u8>, len: usize) -> Result<(), i32> {
 /// Makes the pages of a range writable, or read-only.
 ///
 /// # Safety
-/// The range belongs to a loaded object's data.
+/// The range belongs to the data of a loaded object.
 pub(crate) unsafe fn protect(address: usize, len: usize, writable: bool) -> Result<(), i32> {
     let page = base_page();
     let start = address & !(page - 1);

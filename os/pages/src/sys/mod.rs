@@ -1,4 +1,4 @@
-//! Contains the crate's only calls of the kernel. A port to another system is a set of files with the same functions,
+//! Makes all of the crate's calls of the kernel. A port to another system is a set of files with the same functions,
 //! like `miri.rs`.
 
 #[cfg(not(miri))]

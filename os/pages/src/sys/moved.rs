@@ -7,9 +7,9 @@ use super::linux::{
 use crate::{PageKind, SPAN};
 use core::ptr::NonNull;
 
-/// Moves pages by way of an intermediate range. A move that the kernel refuses may have unmapped its target (Linux
-/// before 6.17, if the source is more than one mapping), and a foreign mapping could be placed in that hole of our
-/// reservation. The intermediate range is one mapping, or each of its spans is.
+/// Moves pages by way of an intermediate range. If the kernel refuses to move pages directly, it may have unmapped the
+/// target (Linux before 6.17, if the source is more than one mapping), and a foreign mapping could be placed in that
+/// hole of our reservation. The intermediate range is one mapping, or each of its spans is.
 pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result<(), i32> {
     let (between, step) = match lift(from, len, len) {
         Ok(between) => (between, len),
@@ -19,8 +19,8 @@ pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result
     (0..len).step_by(step).try_for_each(|offset| put(between, to, offset, step))
 }
 
-/// Moves pages to an intermediate range, `step` bytes at a time; the source stays mapped and reads as zero. After an
-/// error all pages are back at the source.
+/// Moves pages to a new intermediate range, `step` bytes at a time. The source stays mapped and reads as zero. After
+/// an error all pages are back at the source.
 fn lift(from: NonNull<u8>, len: usize, step: usize) -> Result<NonNull<u8>, i32> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     let between = reserve(len, SPAN)?;
@@ -59,7 +59,7 @@ fn put(between: NonNull<u8>, to: NonNull<u8>, offset: usize, len: usize) -> Resu
     Ok(())
 }
 
-/// Replaces hugetlb pages by ordinary ones; see `Reserved::demote`.
+/// Replaces hugetlb pages by ordinary ones: see [`Reserved::demote`](crate::Reserved::demote).
 ///
 /// # Safety
 /// Nothing else uses `[at, at + len)` during the call.
@@ -86,8 +86,8 @@ pub(crate) unsafe fn demote(
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
-/// Copies one span through a file: for a page that is missing the kernel answers EFAULT, whereas reading it here would
-/// kill the process.
+/// Copies one span through a file, because the kernel answers `EFAULT` for a page that is missing, whereas reading it
+/// here would kill the process. Returns whether all of the span was copied.
 fn copy_through(file: &Descriptor, from: NonNull<u8>, to: NonNull<u8>) -> bool {
     let mut done = 0;
     while done < SPAN {

@@ -9,16 +9,17 @@ use crate::placement::ThreadPolicy;
 use core::ffi::{c_int, c_long};
 use core::ptr::NonNull;
 
-/// Number of 64-bit words in a node mask, for 1024 nodes, the most that Linux can be built for.
+/// Number of 64-bit words in a mask of nodes: for 1024 nodes, the most that Linux can be built for.
 const NODE_WORDS: usize = 16;
-/// Number of bits in a mask plus one, because the kernel decrements `maxnode`.
+/// The value for the kernel's parameter `maxnode`: the number of bits in a mask, plus one, because the kernel
+/// decrements it.
 const MAX_NODE: usize = NODE_WORDS * 64 + 1;
 const MPOL_DEFAULT: c_long = 0;
 const MPOL_PREFERRED: c_long = 1;
 const MPOL_BIND: c_long = 2;
 const MPOL_INTERLEAVE: c_long = 3;
 
-/// Returns the mode and the node mask of a placement, or `None` for the default, which is first touch.
+/// Returns the kernel's mode and mask of nodes for a placement, or `None` for first touch, which is the default.
 fn policy(placement: Placement) -> Result<Option<(c_long, [u64; NODE_WORDS])>, i32> {
     let mut mask = [0_u64; NODE_WORDS];
     let (mode, node) = match placement {
@@ -38,7 +39,8 @@ pub(crate) fn place(at: NonNull<u8>, len: usize, placement: Placement) -> Result
     bind(at, len, mode, &mask, 0)
 }
 
-/// Moves resident pages to a node, and binds later ones to it. The error is EIO if some could not be moved.
+/// Moves resident pages to a node, and binds pages that are touched later to it. The error is `EIO` if some could not
+/// be moved.
 pub(crate) fn migrate(at: NonNull<u8>, len: usize, node: u32) -> Result<(), i32> {
     const MPOL_MF_STRICT: c_long = 1;
     const MPOL_MF_MOVE: c_long = 2;
@@ -59,7 +61,7 @@ fn bind(
     checked(rc as c_int)
 }
 
-/// Sets the policy of the calling thread, which survives `exec`.
+/// Sets the NUMA policy of the calling thread, which survives `exec`.
 pub(crate) fn place_thread(policy: ThreadPolicy<'_>) -> Result<(), i32> {
     let (mode, nodes) = match policy {
         ThreadPolicy::Local => (MPOL_DEFAULT, &[][..]),
@@ -73,7 +75,8 @@ pub(crate) fn place_thread(policy: ThreadPolicy<'_>) -> Result<(), i32> {
     checked(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) } as c_int)
 }
 
-/// Writes the node of the page at `at[i]` to `nodes[i]`, or a negated errno for a page that is not resident.
+/// Writes to `nodes[i]` the node of the page at address `at[i]` of process `pid`, or a negated errno if the page is
+/// not resident.
 pub(crate) fn nodes_of(pid: i32, at: &[u64], nodes: &mut [i32]) -> Result<(), i32> {
     debug_assert_eq!(at.len(), nodes.len());
     let none = core::ptr::null::<c_int>();
@@ -89,7 +92,7 @@ pub(crate) fn read_byte(address: *mut u8) -> bool {
     copy_readable(address.addr(), &mut [0]) == 1
 }
 
-/// Sets the bits of the nodes that have memory, read from a list such as `0-1,3`.
+/// Sets the bits of the nodes that have memory, which the kernel lists in a form such as `0-1,3`.
 fn nodes_with_memory(mask: &mut [u64]) {
     let mut text = [0; 256];
     let list = read_file(c"/sys/devices/system/node/has_memory", &mut text).unwrap_or(b"0");

@@ -1,4 +1,4 @@
-//! Makes system calls for a program and returns the kernel's own answers: a value, or a negated errno.
+//! Makes system calls for a program, and returns the kernel's own answer: a value, or a negated errno.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,
@@ -9,7 +9,7 @@
 use super::linux::{errno, system_madvise, system_mmap, system_mremap, system_munmap};
 use core::ffi::{c_int, c_void};
 
-/// Makes the system call and returns the address or `-errno`.
+/// Makes the system call `mmap` and returns the address or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `mmap(2)`.
@@ -33,7 +33,7 @@ fn answer(rc: c_int) -> isize {
     if rc == -1 { -(errno() as isize) } else { rc as isize }
 }
 
-/// Makes the system call and returns zero or `-errno`.
+/// Makes the system call `munmap` and returns zero or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `munmap(2)`.
@@ -42,7 +42,7 @@ pub(crate) unsafe fn raw_munmap(at: *mut c_void, len: usize) -> isize {
     answer(unsafe { system_munmap(at, len) })
 }
 
-/// Makes the system call and returns zero or `-errno`.
+/// Makes the system call `madvise` and returns zero or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `madvise(2)`.
@@ -51,7 +51,7 @@ pub(crate) unsafe fn raw_madvise(at: *mut c_void, len: usize, advice: c_int) -> 
     answer(unsafe { system_madvise(at, len, advice) })
 }
 
-/// Makes the system call and returns zero or `-errno`.
+/// Makes the system call `mprotect` and returns zero or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `mprotect(2)`.
@@ -60,7 +60,7 @@ pub(crate) unsafe fn raw_mprotect(at: *mut c_void, len: usize, protection: c_int
     answer(unsafe { libc::mprotect(at, len, protection) })
 }
 
-/// Makes the system call and returns the address or `-errno`.
+/// Makes the system call `mremap` and returns the address or `-errno`.
 ///
 /// # Safety
 /// The requirements are those of `mremap(2)`.
@@ -76,6 +76,7 @@ pub(crate) unsafe fn raw_mremap(
 }
 
 /// Locks a range with the `flags` of `mlock2`, or all memory with the `flags` of `mlockall` if there is no range.
+/// Returns zero or `-errno`.
 pub(crate) fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> isize {
     let (call, [first, second, third]) = match range {
         Some((at, len)) if flags == 0 => (libc::SYS_mlock, [at.addr(), len, 0]),

@@ -1,4 +1,4 @@
-//! Makes the system calls that give up pages to which nothing refers (`crate::references`).
+//! Makes the system calls that return pages to the kernel unless something refers to them (`crate::references`).
 #![expect(clippy::cast_possible_wrap, reason = "numbers of the kernel's interface")]
 
 use super::files::{Descriptor, open};
@@ -22,15 +22,15 @@ impl OwnTables {
         })
     }
 
-    /// Reads present pages from `at` on, and returns the number of bytes up to the first missing one. It never waits for a
-    /// userfaultfd.
+    /// Reads present pages from address `at` on, and returns the number of bytes before the first missing page. It
+    /// never waits for a userfaultfd.
     pub(crate) fn read(&self, at: usize, into: &mut [u8]) -> usize {
         // SAFETY: the buffer has the length given; the kernel checks what is read.
         let got = unsafe { libc::pread(self.memory.0, into.as_mut_ptr().cast(), into.len(), at as i64) };
         usize::try_from(got).unwrap_or(0)
     }
 
-    /// Reads the page table's entries for pages from `at` on.
+    /// Reads the entries of `pagemap` for the pages from address `at` on.
     pub(crate) fn entries(&self, at: usize, into: &mut [u64]) -> Result<(), i32> {
         let (place, len) = (at / base_page() * size_of::<u64>(), size_of_val(into));
         // SAFETY: as above.
@@ -39,15 +39,15 @@ impl OwnTables {
     }
 }
 
-/// Reclaims pages now.
+/// Makes the kernel reclaim the pages of a range that were offered to it.
 pub(crate) fn reclaim(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     const MADV_PAGEOUT: c_int = 21;
     // SAFETY: reclaim drops only pages that were offered; others keep their contents.
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_PAGEOUT) })
 }
 
-/// Has the kernel write the word at `at` with the value that it has, in one atomic step. Returns `false` if it may not be
-/// written or is missing: it never waits for a userfaultfd.
+/// Makes the kernel write the word at `at` with the value that it has, in one atomic step. Returns `false` if the word
+/// may not be written or its page is missing, because it never waits for a userfaultfd.
 pub(crate) fn rewrite(at: usize) -> bool {
     // The words of linux/futex.h: the operation OR with 0, and a comparison (with 1) whose outcome does not matter.
     const OR_NOTHING: usize = 2 << 28 | 1;
@@ -57,7 +57,7 @@ pub(crate) fn rewrite(at: usize) -> bool {
     (unsafe { raw_call(libc::SYS_futex, [(&raw const nobody).addr(), operation, 0, 0, at, OR_NOTHING]) }) >= 0
 }
 
-/// A reference to a page in a pipe.
+/// A pipe that holds a reference to a page.
 #[derive(Debug)]
 pub(crate) struct PageInPipe {
     out: Descriptor,
@@ -65,7 +65,7 @@ pub(crate) struct PageInPipe {
 }
 
 impl PageInPipe {
-    /// Refers to the page at `at`.
+    /// Creates a pipe with a reference to the page at address `at`.
     pub(crate) fn new(at: usize) -> Result<PageInPipe, i32> {
         let mut ends = [0; 2];
         // SAFETY: the array has room for two descriptors.

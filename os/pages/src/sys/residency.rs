@@ -34,7 +34,7 @@ struct ScannedRegion {
     categories: u64,
 }
 
-/// Mirrors `struct pm_scan_arg` of linux/fs.h (kernel 6.7).
+/// Mirrors `struct pm_scan_arg` of linux/fs.h (Linux 6.7).
 #[repr(C)]
 struct ScanRequest {
     size: u64,
@@ -57,8 +57,8 @@ const ZERO_PAGE: u64 = 1 << 5;
 const HUGE: u64 = 1 << 6;
 
 impl ScanRequest {
-    /// Returns a request for pages that are in all categories of `mask`, of which those in `inverted` are absent ones,
-    /// and in one of `any`, if there are any.
+    /// Returns a request for the pages that have all categories in `mask` (or lack those that are also in `inverted`),
+    /// and one of the categories in `any` unless `any` is 0.
     fn new((start, end): (u64, u64), mask: u64, inverted: u64, any: u64) -> ScanRequest {
         ScanRequest {
             size: size_of::<ScanRequest>() as u64,
@@ -76,7 +76,7 @@ impl ScanRequest {
         }
     }
 
-    /// Makes the request, and calls `f` for each region of pages that match.
+    /// Makes the request, and calls `f` for each run of pages that match.
     fn each(mut self, file: &Descriptor, mut f: impl FnMut(&ScannedRegion)) -> Result<(), i32> {
         const PAGEMAP_SCAN: u64 = 0xC060_6610;
         let mut regions = [ScannedRegion::default(); 64];
@@ -98,8 +98,8 @@ impl ScanRequest {
     }
 }
 
-/// Returns the number of resident bytes, that of bytes on large pages, and the first resident address of `[start,
-/// end)`.
+/// Returns the number of resident bytes of `[start, end)`, how many of these are on large pages, and the first
+/// resident address.
 pub(crate) fn scan(file: &Descriptor, start: u64, end: u64) -> Result<(u64, u64, Option<u64>), i32> {
     let (mut resident, mut large, mut first) = (0, 0, None);
     ScanRequest::new((start, end), PRESENT | ZERO_PAGE, ZERO_PAGE, 0).each(file, |region| {

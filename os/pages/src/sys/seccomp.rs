@@ -1,4 +1,4 @@
-//! seccomp: denies system calls to this process and the programs it starts.
+//! Denies system calls to this process and to the programs it starts, by a seccomp filter.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
@@ -11,8 +11,8 @@ use super::linux::errno;
 use core::ffi::{c_int, c_long};
 use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter, sock_fprog};
 
-/// The native `AUDIT_ARCH_*` is checked, because 32-bit programs number their calls differently. `OPEN` exists on
-/// x86-64 only.
+/// The architecture (`AUDIT_ARCH_*`) whose system calls the filter judges, because 32-bit programs number their calls
+/// differently. `OPEN` is the number of `open`, which exists on x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const NATIVE: u32 = 0xc000_003e;
 #[cfg(target_arch = "x86_64")]
@@ -22,7 +22,8 @@ const NATIVE: u32 = 0xc000_00b7;
 #[cfg(target_arch = "aarch64")]
 const OPEN: u32 = u32::MAX;
 
-/// Offsets into `struct seccomp_data` of the call's number; below, of the architecture and an argument's lower half.
+/// Offset into `struct seccomp_data` of the system call's number. `MACHINE` is that of the architecture, and
+/// `argument` returns that of an argument's lower half.
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 const fn argument(which: u32) -> u32 {
@@ -37,12 +38,12 @@ const fn load(place: u32) -> sock_filter {
     step(BPF_LD | BPF_W | BPF_ABS, place, 0, 0)
 }
 
-/// Continues with the next step if the loaded value equals `value`, otherwise skips `else_skip` steps.
+/// A step that continues with the next one if the loaded value equals `value`, and otherwise skips `else_skip` steps.
 const fn is(value: u32, else_skip: u8) -> sock_filter {
     step(BPF_JMP | BPF_JEQ | BPF_K, value, 0, else_skip)
 }
 
-/// Skips `skip` steps.
+/// A step that skips the next `skip` steps.
 const fn go_on(skip: u32) -> sock_filter {
     step(BPF_JMP, skip, 0, 0)
 }
@@ -55,8 +56,8 @@ const fn number(call: c_long) -> u32 {
     call as u32
 }
 
-/// Fails opening files for direct I/O like a file system without it, and io_uring and `openat2` like a kernel without
-/// them.
+/// Makes opening files for direct I/O fail as on a file system without it, and io_uring and `openat2` fail as on a
+/// kernel without them.
 pub(crate) fn refuse_direct_input() -> Result<(), i32> {
     let mut steps = [
         load(MACHINE),
@@ -112,7 +113,7 @@ mod tests {
         if rc == -1 { Err(errno()) } else { Ok(rc) }
     }
 
-    /// Runs in a child, because a filter cannot be removed.
+    /// Runs in a child process, because a filter cannot be removed.
     #[test]
     fn only_direct_input_is_refused() {
         let path = c"/proc/self/exe".as_ptr().expose_provenance() as c_long;

@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 const F_SEAL_FUTURE_WRITE: c_int = 0x10;
 const MADV_COLLAPSE: c_int = 25;
 
-/// Creates a memory file of `len` bytes, sealed against changes of its length.
+/// Creates a memory file of `len` bytes, and seals it against changes of its length.
 pub(crate) fn memory_file(name: &CStr, len: usize) -> Result<Descriptor, i32> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string.
@@ -27,7 +27,7 @@ fn seal(fd: c_int, seals: c_int) -> Result<(), i32> {
     checked(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, seals) })
 }
 
-/// Restricts mappings that are made from now on to reading.
+/// Restricts all mappings that are made of the file from now on to reading.
 pub(crate) fn seal_for_readers(fd: c_int) -> Result<(), i32> {
     seal(fd, F_SEAL_FUTURE_WRITE)
 }
@@ -63,7 +63,7 @@ pub(crate) fn collapse(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_COLLAPSE) })
 }
 
-/// Populates and locks a range, unlike `lock`, which locks each page at its first touch.
+/// Populates and locks a range at once, unlike `lock`, which locks each page at its first touch.
 pub(crate) fn lock_now(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: locking our own range changes no contents.
     let rc = unsafe { libc::syscall(libc::SYS_mlock2, at.as_ptr(), len, 0 as c_long) };

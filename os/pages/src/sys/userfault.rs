@@ -16,7 +16,8 @@ use core::ffi::{c_int, c_long, c_ulong};
 /// `UFFD_USER_MODE_ONLY`: faults inside system calls are not reported.
 const USER_MODE_ONLY: c_int = 1;
 const API: u64 = 0xaa;
-/// The numbers of requests `UFFDIO_*` consist of direction, size of the structure, `0xaa`, and an index.
+/// The common part of the numbers of the requests `UFFDIO_*`, which consist of direction, size of the structure,
+/// `0xaa`, and an index.
 const IOC_NEW: c_ulong = 0xaa00;
 const IOC_API: c_ulong = 0xc018_aa3f;
 const IOC_REGISTER: c_ulong = 0xc020_aa00;
@@ -25,10 +26,10 @@ const IOC_WAKE: c_ulong = 0x8010_aa02;
 const IOC_COPY: c_ulong = 0xc028_aa03;
 const IOC_MOVE: c_ulong = 0xc028_aa05;
 const IOC_WRITEPROTECT: c_ulong = 0xc018_aa06;
-/// The mode `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP` reports missing pages and writes to protected
-/// ones.
+/// The mode `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP`, which reports accesses to missing pages and
+/// writes to protected ones.
 const MISSING_AND_PROTECTED: u64 = 3;
-/// `UFFDIO_COPY_MODE_DONTWAKE`: threads blocked in faults on the pages are not woken.
+/// `UFFDIO_COPY_MODE_DONTWAKE`: threads that are blocked in faults on the filled pages are not woken.
 const COPY_MODE_DONTWAKE: u64 = 1;
 const COPY_MODE_WP: u64 = 2;
 const MOVE_MODE_DONTWAKE: u64 = 1;
@@ -57,13 +58,15 @@ pub(crate) fn open(method: OpenMethod) -> Result<Descriptor, i32> {
     Descriptor::made(fd as c_int)
 }
 
-/// Duplicates the descriptor to a number of at least `least`, or returns `None` if the limit on descriptors is lower.
+/// Duplicates the descriptor to a number of at least `least`, or returns `None` if the limit on descriptors is lower
+/// than that.
 pub(crate) fn duplicate_above(fd: c_int, least: c_int) -> Option<Descriptor> {
     // SAFETY: numbers only.
     Descriptor::made(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) }).ok()
 }
 
-/// Gives a descriptor another number, which is closed first. If that is refused, the descriptor is closed.
+/// Gives a descriptor the number `number`. A descriptor that has that number is closed first. If the kernel refuses,
+/// `fd` is closed.
 pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32> {
     if fd.0 == number {
         return Ok(fd);
@@ -72,11 +75,11 @@ pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32>
     Descriptor::made(unsafe { libc::dup3(fd.0, number, libc::O_CLOEXEC) })
 }
 
-/// `UFFD_FEATURE_MOVE`: the kernel moves pages (6.8).
+/// `UFFD_FEATURE_MOVE`: the kernel can move pages from one mapping to another (Linux 6.8).
 pub(crate) const FEATURE_MOVE: u64 = 1 << 16;
 
-/// Negotiates features: write protection of anonymous memory (5.7), and `SIGBUS` or thread numbers in messages (4.14).
-/// Returns all features that the kernel has.
+/// Negotiates features: write protection of anonymous memory (Linux 5.7), and `SIGBUS` or else thread numbers in
+/// messages (Linux 4.14). Returns all features that the kernel has.
 pub(crate) fn handshake(fd: c_int, by_signal: bool) -> Result<u64, i32> {
     const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
     const FEATURE_SIGBUS: u64 = 1 << 7;
@@ -103,8 +106,8 @@ struct AioRequest {
     more: u64,
 }
 
-/// Submits an asynchronous poll for no event, which the kernel ends together with the address space: until then it
-/// holds the file open.
+/// Keeps the file of descriptor `fd` open until the kernel frees the address space. This is done by an asynchronous
+/// poll for no event, which holds the file and which the kernel ends only then.
 pub(crate) fn outlive_threads(fd: c_int) -> Result<(), i32> {
     const POLL: u16 = 5;
     let mut requests: c_ulong = 0;
@@ -134,7 +137,8 @@ pub(crate) fn wake(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
     unsafe { request(fd, IOC_WAKE, &mut [at as u64, len as u64]) }
 }
 
-/// Fills missing pages with `len` bytes. Returns the number of bytes filled and the errno.
+/// Fills missing pages with `len` bytes. Returns the number of bytes filled, and the errno if these are fewer than
+/// `len`.
 pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: bool) -> (usize, i32) {
     let mode = COPY_MODE_DONTWAKE | if protect { COPY_MODE_WP } else { 0 };
     let mut words = [at as u64, from.expose_provenance() as u64, len as u64, mode, 0];
@@ -144,8 +148,8 @@ pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: b
     done(words[4].cast_signed(), error)
 }
 
-/// Moves `len` bytes of present pages to a registered range where they are missing. Returns the number of bytes moved
-/// and the errno.
+/// Moves `len` bytes of present pages to a registered range where they are missing. Returns the number of bytes moved,
+/// and the errno if these are fewer than `len`.
 pub(crate) fn take(fd: c_int, from: usize, to: usize, len: usize) -> (usize, i32) {
     let mut words = [to as u64, from as u64, len as u64, MOVE_MODE_DONTWAKE, 0];
     // SAFETY: target, source, length, mode and space for the answer. Threads that use the source fault from then on;
@@ -160,7 +164,7 @@ pub(crate) fn protect(fd: c_int, at: usize, len: usize, on: bool) -> Result<(), 
     unsafe { request(fd, IOC_WRITEPROTECT, &mut [at as u64, len as u64, mode]) }
 }
 
-/// Decodes the answer of a request that may have been done in part.
+/// Decodes the answer of a request that may have been carried out in part: the number of bytes done, and the errno.
 fn done(answer: i64, error: i32) -> (usize, i32) {
     match usize::try_from(answer) {
         Ok(bytes) => (bytes, error),
@@ -168,7 +172,7 @@ fn done(answer: i64, error: i32) -> (usize, i32) {
     }
 }
 
-/// Makes the `ioctl` `which` and returns its errno.
+/// Makes the `ioctl` request `which`, and returns its errno if it fails.
 ///
 /// # Safety
 /// `words` is the structure that the request expects.
@@ -182,8 +186,8 @@ unsafe fn request(fd: c_int, which: c_ulong, words: &mut [u64]) -> Result<(), i3
     }
 }
 
-/// Waits for messages for at most `timeout_ms`. Returns whether there is one.
-/// Waits until `fd`, or the descriptor `or` if there is one, is readable. Returns whether one is.
+/// Waits for at most `timeout_ms` until `fd`, or the descriptor `or` if there is one, is readable. Returns whether one
+/// is.
 pub(crate) fn poll(fd: c_int, or: Option<c_int>, timeout_ms: c_int) -> bool {
     let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // The kernel skips negative descriptors.
@@ -192,7 +196,7 @@ pub(crate) fn poll(fd: c_int, or: Option<c_int>, timeout_ms: c_int) -> bool {
     unsafe { libc::poll(entries.as_mut_ptr(), 2, timeout_ms) > 0 }
 }
 
-/// Reads messages without blocking and returns their number.
+/// Reads messages without blocking, and returns the number of messages.
 pub(crate) fn read(fd: c_int, into: &mut [[u8; MESSAGE]]) -> usize {
     let bytes = size_of_val(into);
     // SAFETY: the buffer has `bytes` bytes.

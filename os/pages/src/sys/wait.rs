@@ -18,7 +18,7 @@ const fn flag(among: Among) -> c_int {
     }
 }
 
-/// Sleeps while the word holds `value`, for at most `wait`. It may return early.
+/// Sleeps while `word` holds `value`, for at most `wait`. It may return early.
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32, wait: Option<Duration>, among: Among) {
     let timeout = wait.map(|wait| libc::timespec {
         tv_sec: wait.as_secs() as c_long,
@@ -30,7 +30,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32, wait: Option<Duration>, a
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, value, timeout) };
 }
 
-/// Wakes at most `most` sleepers on the word.
+/// Wakes at most `most` threads that sleep on the word.
 pub(crate) fn futex_wake(word: &AtomicU32, most: c_int, among: Among) {
     let wake = libc::FUTEX_WAKE | flag(among);
     // SAFETY: waking reads nothing but the address.
