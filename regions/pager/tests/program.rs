@@ -212,7 +212,8 @@ fn reused_frames_cost_one_fault() {
 
 #[test]
 fn segments_add_up_to_all() {
-    const SHARED: [Count; 4] = [Count::LocalBytes, Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
+    const SHARED: [Count; 4] =
+        [Count::LocalBytes, Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let mut bounds = Segments::new();
     bounds.add(0, 600, 1);
