@@ -26,46 +26,46 @@ use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::MAX_TRANSFER;
 
 /// Number of threads that can take pages out at the same time. Others wait.
-const LANES: usize = 8;
-/// Largest number of pages of a lane whose frames are kept for later fills.
+const BUFFERS: usize = 8;
+/// Largest number of pages of a staging buffer whose frames are kept for later fills.
 const MOST_KEPT: usize = MAX_TRANSFER;
 /// Number of further pages from which on these are dropped, together: each unmapping of pages interrupts other CPUs.
 const BATCH: usize = 64;
-/// Length of a lane in pages.
-const LANE: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
+/// Length of a staging buffer in pages.
+const BUFFER_PAGES: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
 
 /// Receives the contents of pages that were taken, and their offset in bytes.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), PagerError>;
 
-/// Lanes for a few threads. Each has room for the largest transfer unit.
+/// Staging buffers for a few threads. Each has room for the largest transfer unit.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    /// Addresses for pages that are moved, an equal part for each lane.
+    /// Addresses for pages that are moved, an equal part for each staging buffer.
     range: Reserved,
-    /// A lane belongs to the thread that holds its lock.
-    lanes: [RankedMutex<Lane, STAGING>; LANES],
+    /// A staging buffer belongs to the thread that holds its lock.
+    buffers: [RankedMutex<StagingBuffer, STAGING>; BUFFERS],
     /// Whether the kernel moves pages.
     moves: bool,
     /// Whether the kernel keeps pages to which it refers, when pages are copied.
     respects: bool,
-    /// Number of pages of a lane whose frames are kept for later fills.
+    /// Number of pages of a staging buffer whose frames are kept for later fills.
     kept: AtomicUsize,
 }
 
-/// The lock of a lane, held.
-type LaneGuard<'a> = RankedGuard<'a, Lane, STAGING>;
+/// The lock of a staging buffer, held.
+type StagingGuard<'a> = RankedGuard<'a, StagingBuffer, STAGING>;
 
 /// The pages of one thread on their way to the store.
 #[derive(Debug)]
-struct Lane {
+struct StagingBuffer {
     /// Pages that are copied.
     copies: Copies,
-    /// Number of bytes, from the lane's start on, that hold pages which were shown and not dropped since.
+    /// Number of bytes, from the staging buffer's start on, that hold pages which were shown and not dropped since.
     shown: usize,
 }
 
-impl Lane {
-    /// Shows pages that were moved to the end of the lane, at `offset` in what is taken.
+impl StagingBuffer {
+    /// Shows pages that were moved to the end of the staging buffer, at `offset` in what is taken.
     fn show(
         &mut self,
         start: usize,
@@ -74,7 +74,7 @@ impl Lane {
     ) -> Result<(), PagerError> {
         let at = core::ptr::with_exposed_provenance::<u8>(start + self.shown);
         self.shown += len;
-        // SAFETY: pages of this lane, which the caller holds; the kernel has moved them there.
+        // SAFETY: pages of this staging buffer, which the caller holds; the kernel has moved them there.
         show(offset, unsafe { core::slice::from_raw_parts(at, len) })
     }
 
@@ -101,31 +101,31 @@ impl Lane {
         Ok(base_page())
     }
 
-    /// Drops pages of the lane that are not shown any more, at an offset.
+    /// Drops pages of the staging buffer that are not shown any more, at an offset.
     fn forget(&self, start: usize, offset: usize, len: usize) -> Result<(), FaultError> {
         let at = core::ptr::with_exposed_provenance_mut(start + offset);
-        // SAFETY: pages of this lane, which the caller holds, and of which it has no reference.
+        // SAFETY: pages of this staging buffer, which the caller holds, and of which it has no reference.
         unsafe { largesse_pages::forget(at, len) }.map_err(|error| FaultError(error.errno))
     }
 }
 
 impl Staging {
-    /// Reserves and maps the lanes.
+    /// Reserves and maps the staging buffers.
     pub(crate) fn new() -> Result<Staging, FaultError> {
-        let len = (LANES * LANE * base_page()).next_multiple_of(SPAN);
+        let len = (BUFFERS * BUFFER_PAGES * base_page()).next_multiple_of(SPAN);
         let refused = |error: largesse_pages::MapError| FaultError(error.errno);
         let range = Reserved::new(len, SPAN).map_err(refused)?;
         range.commit(0, len, PageKind::Small).map_err(refused)?;
-        let mut lanes = Vec::with_capacity(LANES);
-        for _ in 0..LANES {
+        let mut buffers = Vec::with_capacity(BUFFERS);
+        for _ in 0..BUFFERS {
             let copies = Copies::new().ok_or(FaultError(libc::ENOMEM))?;
-            lanes.push(RankedMutex::new(Lane { copies, shown: 0 }));
+            buffers.push(RankedMutex::new(StagingBuffer { copies, shown: 0 }));
         }
-        let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
-        Ok(Staging { range, lanes, moves: false, respects: false, kept: AtomicUsize::new(0) })
+        let buffers = buffers.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
+        Ok(Staging { range, buffers, moves: false, respects: false, kept: AtomicUsize::new(0) })
     }
 
-    /// Registers the lanes, since the kernel moves pages only to registered ranges.
+    /// Registers the staging buffers, since the kernel moves pages only to registered ranges.
     pub(crate) fn register(&self, faults: &Userfault) -> Result<(), FaultError> {
         faults.register(self.range.start().as_ptr().addr(), self.range.len())
     }
@@ -137,7 +137,7 @@ impl Staging {
         faults.fill(at, &vec![1; page], false)?;
         self.moves = faults.take(at, at + page, page) == (page, None);
         self.respects = !self.moves && copied::are_references_respected(faults, at)?;
-        // SAFETY: no thread uses the lanes yet.
+        // SAFETY: no thread uses the staging buffers yet.
         unsafe { self.range.purge(0, 2 * page) }.map_err(|error| FaultError(error.errno))
     }
 
@@ -151,29 +151,29 @@ impl Staging {
         self.moves || self.respects
     }
 
-    /// Takes the lanes' descriptors, which are in the table of the threads that take pages out.
+    /// Takes the staging buffers' descriptors, which are in the table of the threads that take pages out.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = PageTables> {
-        self.lanes.iter().filter_map(|lane| lane.lock().copies.descriptors())
+        self.buffers.iter().filter_map(|buffer| buffer.lock().copies.descriptors())
     }
 
-    /// Sets the number of pages in each lane whose frames are kept for later fills.
+    /// Sets the number of pages in each staging buffer whose frames are kept for later fills.
     pub(crate) fn keep(&self, pages: usize) {
         self.kept.store(pages.min(MOST_KEPT), Ordering::Relaxed);
     }
 
-    /// Returns the address of a lane.
+    /// Returns the address of a staging buffer.
     fn start_of(&self, number: usize) -> usize {
-        self.range.start().as_ptr().addr() + number * LANE * base_page()
+        self.range.start().as_ptr().addr() + number * BUFFER_PAGES * base_page()
     }
 
-    /// Takes a free lane, and waits for one if none is. Returns its address, too.
-    fn lane(&self) -> (LaneGuard<'_>, usize) {
-        for (number, lane) in self.lanes.iter().enumerate() {
-            if let Some(free) = lane.try_lock() {
+    /// Takes a free staging buffer, and waits for one if none is. Returns its address, too.
+    fn free_buffer(&self) -> (StagingGuard<'_>, usize) {
+        for (number, buffer) in self.buffers.iter().enumerate() {
+            if let Some(free) = buffer.try_lock() {
                 return (free, self.start_of(number));
             }
         }
-        (self.lanes[0].lock(), self.start_of(0))
+        (self.buffers[0].lock(), self.start_of(0))
     }
 
     /// Takes `len` bytes of resident pages at the address `from` from the program, and shows their contents. Pages that
@@ -185,14 +185,14 @@ impl Staging {
         len: usize,
         show: Show<'_>,
     ) -> Result<(), PagerError> {
-        let (mut lane, start) = self.lane();
+        let (mut buffer, start) = self.free_buffer();
         let (mut done, mut most, mut cleared) = (0, len, None);
         while done < len {
             let part = most.min(len - done);
             let why = if self.moves {
-                let (moved, why) = faults.take(from + done, start + lane.shown, part);
+                let (moved, why) = faults.take(from + done, start + buffer.shown, part);
                 if moved > 0 {
-                    lane.show(start, (done, moved), show)?;
+                    buffer.show(start, (done, moved), show)?;
                     done += moved;
                 }
                 why
@@ -207,15 +207,15 @@ impl Staging {
                     most = base_page(); // the rest may lie in several mappings
                     0
                 }
-                Some(MoveError::Guarded) => lane.copy((faults, self.respects), at, (done, part), show)?,
-                Some(MoveError::Missing) => lane.show_zeros(done, show)?,
+                Some(MoveError::Guarded) => buffer.copy((faults, self.respects), at, (done, part), show)?,
+                Some(MoveError::Missing) => buffer.show_zeros(done, show)?,
                 Some(MoveError::Occupied) if !are_resident(at, base_page()) => {
-                    lane.show(start, (done, base_page()), show)?;
+                    buffer.show(start, (done, base_page()), show)?;
                     base_page()
                 }
                 Some(MoveError::Occupied) if cleared != Some(done) => {
                     cleared = Some(done);
-                    lane.forget(start, lane.shown, len - done)?;
+                    buffer.forget(start, buffer.shown, len - done)?;
                     0
                 }
                 Some(MoveError::Occupied) => return Err(FaultError(libc::EEXIST).into()),
@@ -224,9 +224,9 @@ impl Staging {
         }
         // Relaxed: a number by itself.
         let kept = self.kept.load(Ordering::Relaxed) * base_page();
-        if lane.shown > kept + BATCH * base_page() {
-            lane.forget(start, kept, lane.shown - kept)?;
-            lane.shown = kept;
+        if buffer.shown > kept + BATCH * base_page() {
+            buffer.forget(start, kept, buffer.shown - kept)?;
+            buffer.shown = kept;
         }
         Ok(())
     }

@@ -276,7 +276,7 @@ impl Linux {
     }
 
     fn is_lent(&self) -> bool {
-        // Relaxed: pages that were lent get here by way of the pager's lock and the lock of a lane.
+        // Relaxed: pages that were lent get here by way of the pager's lock and the lock of a staging buffer.
         self.lent.load(Ordering::Relaxed)
     }
 

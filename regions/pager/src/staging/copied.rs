@@ -38,7 +38,7 @@ pub(super) fn are_references_respected(faults: &Userfault, at: usize) -> Result<
 /// Number of pages that are compared at a time.
 const COMPARED: usize = 16;
 
-/// Room for the copies of one lane.
+/// Room for the copies of one staging buffer.
 #[derive(Debug)]
 pub(super) struct Copies {
     copies: Table<u8>,
