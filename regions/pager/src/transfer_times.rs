@@ -1,7 +1,7 @@
-//! How long transfers from the store and to it take, and how many there are at once.
+//! How long transfers from and to the store take, and how many of them are in flight at once.
 //!
 //! A transfer that ends in the call that makes it is [timed](Pager::timed) by that call. Of one that runs while its
-//! thread continues, the owner of its queue [tells](TransferTimes::ended) the time.
+//! thread continues, the owner of its queue [notes](Pager::note_ended) the time.
 
 use crate::Count;
 use crate::counters::Counters;
@@ -13,22 +13,22 @@ use largesse_policy::{Latencies, ServiceTime};
 use largesse_store::Direction;
 use std::time::Instant;
 
-/// The times of the transfers of one direction.
+/// The distribution of the times of all transfers in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct TransferTimes {
     distribution: RankedMutex<Distribution, TIMES>,
-    /// Number of timed calls that have not returned.
+    /// Number of calls of [`timed`](Pager::timed) that have not returned.
     calls: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Distribution {
     latencies: Latencies,
-    /// Of timed calls, which several threads may make at once.
+    /// Service time of transfers that block their threads, which several threads may make at once.
     calls: ServiceTime,
 }
 
-/// The counters of one direction.
+/// The counters that describe the transfers of one direction.
 struct Counted {
     number: Count,
     sum: Count,
@@ -75,17 +75,17 @@ impl Distribution {
 }
 
 impl<K, S> Pager<K, S> {
-    /// Notes that transfers of a direction are in flight.
+    /// Notes that `transfers` transfers of a direction are in flight.
     pub(crate) fn note_in_flight(&self, direction: Direction, transfers: usize) {
         self.counters.raise(counted(direction).most, transfers as u64);
     }
 
-    /// Notes the end of a transfer, its [latency and service time](ServiceTime).
+    /// Notes the end of a transfer that ran while its thread continued: its [latency and service time](ServiceTime).
     pub(crate) fn note_ended(&self, direction: Direction, latency: Duration, service: Duration) {
         self.times(direction).distribution.lock().add(&self.counters, direction, latency, service);
     }
 
-    /// Makes a transfer by a call, and notes its time.
+    /// Makes a transfer that blocks the calling thread, and notes its time.
     pub(crate) fn timed<T>(&self, direction: Direction, transfer: impl FnOnce() -> T) -> T {
         let times = self.times(direction);
         let began = Instant::now();

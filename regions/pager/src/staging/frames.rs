@@ -1,21 +1,21 @@
-//! Reuses the frames of evicted pages for later fills.
+//! Reuses the frames (physical pages) of evicted pages for later fills.
 //!
 //! This saves the kernel from freeing one frame and allocating another, and the pager from copying the page once more.
-//! A page that is moved into place cannot be protected in the same step: the program may write to it at once, and
-//! whether it did is found by its checksum when it is evicted.
+//! A page that is moved into place cannot be protected in the same step: the program may write to it at once, and its
+//! checksum at its eviction shows whether it did.
 
 use super::{BUFFERS, Staging, StagingGuard, are_resident};
 use largesse_pages::base_page;
 use largesse_pages::fault::{FaultError, Userfault};
 
-/// Number of staging buffers that fills can hold, each as long as its read from the store takes. The others remain for
-/// evictions.
+/// Number of staging buffers that fills can hold, each for as long as its read from the store takes. The others remain
+/// for evictions.
 const FILLING: usize = BUFFERS / 2;
 
-/// A part of a fill: its offset in the frames, its address in the program, and its length in bytes.
+/// A part of a fill: its offset in the frames, its address in the program, and its length, all in bytes.
 type Part = (usize, usize, usize);
 
-/// The last frames of a staging buffer, to be filled.
+/// The last frames of a staging buffer, into which a fill reads before it moves them into place.
 pub(crate) struct Frames<'a> {
     buffer: StagingGuard<'a>,
     start: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Frames<'a> {
 }
 
 impl Staging {
-    /// Returns frames for `len` bytes, if a free staging buffer has them.
+    /// Returns frames for `len` bytes, if a free staging buffer has enough of them.
     pub(crate) fn frames(&self, len: usize) -> Option<Frames<'_>> {
         self.buffers[..FILLING].iter().enumerate().find_map(|(number, buffer)| {
             let buffer = buffer.try_lock()?;
@@ -33,12 +33,12 @@ impl Staging {
 }
 
 impl Frames<'_> {
-    /// Returns the address of the frames.
+    /// Returns the address at which the frames are mapped now.
     fn at(&self) -> usize {
         self.start + self.buffer.shown - self.len
     }
 
-    /// Returns the bytes of the frames, which hold the contents of evicted pages.
+    /// Returns the bytes of the frames, which hold contents of evicted pages until the caller overwrites them.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         let at = core::ptr::with_exposed_provenance_mut(self.at());
         // SAFETY: pages of the staging buffer, which belongs to this value as long as its guard lives; all pages that
@@ -46,7 +46,7 @@ impl Frames<'_> {
         unsafe { core::slice::from_raw_parts_mut(at, self.len) }
     }
 
-    /// Moves the frames into place. `parts` calls its argument for each part of the fill.
+    /// Moves the frames to their addresses in the program. `parts` calls its argument for each part of the fill.
     pub(crate) fn put(
         mut self,
         faults: &Userfault,
@@ -73,7 +73,7 @@ impl Frames<'_> {
     }
 }
 
-/// Copies pages that cannot be moved into place: where the program may not write, and where its pages lie in several
+/// Copies pages that cannot be moved into place, because the program may not write there or its pages lie in several
 /// mappings.
 fn copy(faults: &Userfault, from: usize, to: usize, len: usize) -> Result<(), FaultError> {
     let whole = if are_resident(from, len) { len } else { base_page() };
