@@ -61,7 +61,8 @@ impl FillOrder {
     }
 }
 
-/// What the pager asks of the operating system: to fill, protect and take pages of the program, which have numbers.
+/// The operating system, as far as the pager needs it: fills, protects and takes pages of the program, which have
+/// numbers.
 pub trait Kernel: Send + Sync {
     /// Returns the size of a page in bytes.
     fn page(&self) -> usize;

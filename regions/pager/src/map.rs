@@ -115,7 +115,7 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Maps the addresses `at` anew, whether they were mapped or not: they read as zero. Returns `false`, and does
+    /// Maps the addresses `at`, whether they were mapped or not, so that they read as zero. Returns `false`, and does
     /// nothing, if not all of them are far.
     pub fn map_over(&self, at: &Range<usize>) -> Result<bool, NoMapping> {
         if !self.near_parts(at).is_empty() {

@@ -18,8 +18,8 @@
 //!   (`largesse_policy::reclaim_mode`);
 //! - the ordinary handler thread checks every few milliseconds, and serves a fault that has waited too long
 //!   ([`watch`]);
-//! - its thread is started anew each time that the policy chooses it, since an ordinary user cannot leave the class.
-//!   The ordinary handler thread does not start it, since that allocates memory of the C library, whose lock a faulting
+//! - its thread is started each time that the policy chooses it, since an ordinary user cannot leave the class. The
+//!   ordinary handler thread does not start it, since that allocates memory of the C library, whose lock a faulting
 //!   thread may hold.
 
 mod handler;

@@ -70,7 +70,7 @@ impl PageEntry {
     }
 }
 
-/// What is known of the contents of a page that was taken from the program.
+/// A description of the contents of a page that was taken from the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents {
     /// Checksum of the contents; `None` if they need not be stored, because they are zero or the program has given them
@@ -243,7 +243,7 @@ impl PageTable {
     }
 }
 
-/// What the table knows of the contents of pages: whether the store holds them, and whether the program still needs
+/// The table's knowledge of the contents of pages: whether the store holds them, and whether the program still needs
 /// them.
 impl PageTable {
     /// Notes the `contents` of consecutive pages from `first` on, which the store now holds unless they have no

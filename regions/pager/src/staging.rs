@@ -27,12 +27,12 @@ use largesse_pages::references::PageTables;
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::MAX_TRANSFER;
 
-/// Number of staging buffers: so many threads can take pages out at the same time, and others wait.
+/// Number of staging buffers, which is the number of threads that can take pages out at the same time. Others wait.
 const BUFFERS: usize = 8;
 /// Largest number of pages in a staging buffer whose frames (physical pages) are kept for later fills.
 const MOST_KEPT: usize = MAX_TRANSFER;
-/// Number of pages above the kept ones at which these are dropped, all at once: each unmapping of pages interrupts
-/// other CPUs.
+/// Number of pages in a staging buffer beyond the kept ones at which the surplus is dropped, all at once, because each
+/// unmapping of pages interrupts other CPUs.
 const BATCH: usize = 64;
 /// Length of a staging buffer in pages.
 const BUFFER_PAGES: usize = MOST_KEPT + BATCH + MAX_TRANSFER;

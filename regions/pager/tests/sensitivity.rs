@@ -13,13 +13,15 @@ use largesse_policy::{MAX_TRANSFER, Policies};
 use largesse_store::{PageStore, StoreError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of pages of far memory. A quarter of them fit in local memory.
+/// Number of pages of far memory.
 const PAGES: usize = 4096;
+/// Number of pages of local memory.
 const LOCAL: usize = 1024;
 /// Size of a page in bytes, from which the time of a transfer is computed.
 const MODELLED_PAGE: u64 = 4096;
-/// Nanoseconds for which the program works on a page, and nanoseconds that a fault takes without its transfers.
+/// Nanoseconds for which the program works on a page.
 const WORK: u64 = 2_000;
+/// Nanoseconds that a fault takes without its transfers.
 const FAULT: u64 = 6_000;
 
 /// The modelled time in nanoseconds.
