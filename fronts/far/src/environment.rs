@@ -1,4 +1,4 @@
-//! Reads and changes the environment for commands that start programs. No other file of theirs does.
+//! Reads and changes the environment for commands that start programs. No other file of these commands does.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use largesse_settings::{PREFIX, Unknown};
@@ -10,7 +10,7 @@ pub fn get(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty() || !name.starts_with(PREFIX))
 }
 
-/// Returns a line for each variable that has no effect although the user may think that it has.
+/// Returns a line for the user about each variable that has no effect although the user may believe that it has.
 pub fn remarks() -> Vec<String> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     let mut remarks = Vec::new();
@@ -46,7 +46,7 @@ pub fn remove(name: &str) {
     unsafe { std::env::remove_var(name) }
 }
 
-/// Returns the folders below which an agent may make the private one for its socket, the best first.
+/// Returns the folders in which an agent may make a private folder for its socket, the best first.
 #[must_use]
 pub fn agent_folders() -> Vec<PathBuf> {
     let named = ["XDG_RUNTIME_DIR", "TMPDIR"].into_iter().filter_map(get);

@@ -8,20 +8,20 @@ use std::process::ExitCode;
 /// The reason why a setting is refused or far memory cannot be made ready.
 #[derive(Debug, thiserror::Error)]
 pub enum FarError {
-    /// An option or a variable has a value that is not accepted.
+    /// The value of an option or a variable is not accepted.
     #[error("{} is not understood; it accepts {accepts}", shown(.origin, .value))]
     BadValue {
-        /// The option or variable.
+        /// Name of the option or variable.
         origin: &'static str,
         /// The value of the option or variable, without secrets.
         value: String,
-        /// The values that it accepts.
+        /// The values that the option or variable accepts, as a list for the user.
         accepts: String,
     },
     /// The value of an option or a variable is not a size, or is out of bounds.
     #[error("{} {why}", shown(.origin, .value))]
     BadSize {
-        /// The option or variable.
+        /// Name of the option or variable.
         origin: &'static str,
         /// The value of the option or variable.
         value: String,
@@ -31,19 +31,19 @@ pub enum FarError {
     /// A setting would have no effect together with another option.
     #[error("{} cannot be combined with {other}: {why}; leave one of the two out", named(.origin, .value))]
     Excluded {
-        /// The option or variable.
+        /// Name of the option or variable.
         origin: &'static str,
         /// The value of the option or variable.
         value: String,
-        /// The other option.
+        /// Name of the other option.
         other: &'static str,
-        /// The reason, as a sentence.
+        /// The reason why the two exclude each other, as a sentence.
         why: &'static str,
     },
-    /// The agent of the store was not started.
+    /// The store's agent was not started.
     #[error("the agent was not started: {0}")]
     Agent(io::Error),
-    /// The agent of the store ended early, and has printed why.
+    /// The store's agent ended before it was ready, and has printed the reason.
     #[error("the program was not started")]
     Unready,
     /// The ranks of the MPI launcher cannot hold the program's pages.
@@ -52,7 +52,7 @@ pub enum FarError {
 }
 
 impl FarError {
-    /// Returns the exit status of a command that stops here: 2 for a setting, 125 otherwise.
+    /// Returns the exit status of a command that ends with this error: 2 for a setting, 125 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
@@ -62,14 +62,14 @@ impl FarError {
     }
 }
 
-/// Formats a setting as the user typed it: `--pages 4K` or `LARGESSE_PAGES=4K`.
+/// Formats a setting as the user typed it, such as `--pages 4K` or `LARGESSE_PAGES=4K`.
 fn shown(origin: &str, value: &str) -> String {
     let separator = if origin.starts_with("--") { ' ' } else { '=' };
     let value = if value.is_empty() { "''" } else { value };
     format!("{origin}{separator}{value}")
 }
 
-/// Formats a setting as the user typed it, or only its option if that has few values.
+/// Formats a setting as the user typed it, or only the name of an option that has few values.
 fn named(origin: &str, value: &str) -> String {
     match origin {
         "--lock" | "--interleave" => origin.to_owned(),

@@ -1,4 +1,4 @@
-//! Makes far memory ready for commands that have it (`largesse run`, `largesse lisp`), as their options ask.
+//! Makes far memory ready for the commands that offer it (`largesse run`, `largesse lisp`), as their options say.
 //!
 //! # Picture
 //! ```text

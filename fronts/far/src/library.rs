@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "liblargesse.so";
 
-/// Returns the path `named` (`LARGESSE_LIBRARY`), or the first library found around this program. The file itself is
-/// not checked.
+/// Returns the path `named` (the value of `LARGESSE_LIBRARY`) if it is given, otherwise the first library found near
+/// this program. The contents of the file are not checked.
 ///
 /// # Errors
 /// Returns the paths that were searched if there is no file at any of them.
@@ -21,15 +21,14 @@ pub fn library(named: Option<OsString>) -> Result<PathBuf, Vec<PathBuf>> {
     looked.iter().find(|path| path.exists()).cloned().ok_or(looked)
 }
 
-/// Returns whether `folder` is one to which Cargo writes the files that it builds. Others mark their folders by the same
-/// file: conda those of environments.
+/// Returns whether `folder` is one to which Cargo writes the files that it builds: its marker `CACHEDIR.TAG` names
+/// Cargo. Other programs, such as conda, mark folders by files of that name, too.
 fn is_cargos(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|tag| tag.contains("by cargo"))
 }
 
-/// Returns the paths to search for the library of the command `program`, in order. In a Cargo checkout (`is_target`
-/// recognizes its folder) the file next to the command is not searched: it is a debug build without the profile
-/// `preload`.
+/// Returns the paths to search for the library of the command `program`, in order. If the command lies in Cargo's build
+/// folder (`is_target`), the file next to it is not searched: that is a debug build without the profile `preload`.
 fn places(program: &Path, is_target: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let Some(folder) = program.parent() else { return Vec::new() };
     let above = folder.parent();

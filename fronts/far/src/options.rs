@@ -1,4 +1,4 @@
-//! Turns the options of far memory into plain numbers and an open store before the program starts.
+//! Turns the options of far memory into numbers and a store that is ready, before the program starts.
 
 use crate::environment;
 use crate::error::FarError;
@@ -21,19 +21,19 @@ const LIMIT: &str = "LARGESSE_LIMIT";
 const STATIC_DATA: &str = "LARGESSE_STATIC_DATA";
 const SWITCHES: [&str; 2] = [STATIC_DATA, "LARGESSE_PREFETCH"];
 
-/// The settings of far memory, each read once.
+/// The settings of far memory after they were read and checked.
 struct Parsed {
-    /// Limit on resident memory.
+    /// Upper bound of resident far memory (`--local`).
     local: Amount,
-    /// Bytes moved at a time; `None` lets the tuner choose.
+    /// Size of a transfer unit in bytes; `None` lets the tuner choose.
     page_size: Option<usize>,
-    /// All of them, as variables for the environment of a program.
+    /// The same settings as environment variables of the program.
     variables: Vec<(&'static str, OsString)>,
 }
 
-/// Reads the options of one of Largesse's own commands; variables only apply to programs that are started. When this
-/// returns, the store can be reached. Of a launcher's ranks only the first returns, in a forked process. The caller
-/// must have one thread.
+/// Reads the options of one of Largesse's own commands; environment variables apply only to programs that are started.
+/// When this returns, the store can be reached. Under an MPI launcher, it returns only in rank 0, in a forked process.
+/// The calling process must have a single thread.
 ///
 /// # Errors
 /// Returns the setting that is refused, or why the store cannot be made ready.
@@ -73,7 +73,7 @@ pub fn config(
     Ok(Some(FarConfig { local, store, page_size, prefetch: true, engine: FaultEngine::Auto }))
 }
 
-/// Returns the launcher's ranks if they are to hold the pages.
+/// Returns the ranks of the MPI launcher, if the store is `mpi:`, so that they hold the pages.
 ///
 /// # Errors
 /// Returns an error if this process is not a rank, or if its MPI library has no plug-in.
@@ -92,7 +92,8 @@ pub fn warn_of_passwords(given: &[Given]) {
     }
 }
 
-/// Returns the variables for the program's environment; none without far memory.
+/// Returns the settings of far memory as variables for the program's environment; an empty list if the program has no
+/// far memory.
 ///
 /// # Errors
 /// Returns the value that is not understood or would have no effect.
@@ -103,7 +104,7 @@ pub fn variables(
     Ok(parse(value, get)?.map_or_else(Vec::new, |parsed| parsed.variables))
 }
 
-/// Reads and checks all settings of far memory; `None` without far memory.
+/// Reads and checks all settings of far memory. Returns `None` if the program has no far memory.
 fn parse(
     value: impl Fn(&'static str) -> Option<Setting>,
     get: impl Fn(&str) -> Option<OsString>,
@@ -153,7 +154,7 @@ fn parse(
     Ok(Some(Parsed { local: amount, page_size, variables }))
 }
 
-/// Refuses settings of far memory that `--limit` does not serve.
+/// Returns an error for settings of far memory that have no effect with `--limit`.
 fn served_by_limit(value: impl Fn(&'static str) -> Option<Setting>) -> Result<(), FarError> {
     if let Some(store) = value("LARGESSE_FAR")
         && !matches!(StoreName::parse(&store.value.to_string_lossy()), Some(StoreName::File(_)))
@@ -186,19 +187,19 @@ fn named(store: &Setting) -> Result<OsString, FarError> {
     }
 }
 
-/// Returns the store among `variables`; `None` without far memory.
+/// Returns the value of the variable with the store; `None` if there is no far memory.
 fn named_store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
     variables.iter().find(|(name, _)| *name == "LARGESSE_FAR").map(|(_, store)| store)
 }
 
-/// Replaces the store among `variables`.
+/// Replaces the value of the variable with the store.
 pub fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
     if let Some((_, it)) = variables.iter_mut().find(|(name, _)| *name == "LARGESSE_FAR") {
         *it = store;
     }
 }
 
-/// Starts an agent for this process if the store needs one, and replaces the store by the agent's name.
+/// Starts an agent for this process if the store needs one, and replaces the store in `variables` by the agent's name.
 ///
 /// # Errors
 /// Returns an error if the agent was not started.
@@ -210,8 +211,8 @@ pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Far
     Ok(())
 }
 
-/// Starts an agent and returns its name; `None` if it failed and has printed the reason. The store's name, which may
-/// hold a password, is written to a pipe, since all users can read arguments.
+/// Starts an agent for `store`, and returns the agent's name; `None` if the agent failed and has printed the reason.
+/// The store's name, which may contain a password, is passed through a pipe, since all users can read arguments.
 fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
     let mut command = Command::new(own::command());
     let owner = std::process::id().to_string();
@@ -227,7 +228,7 @@ fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
     Ok(child.wait()?.success().then(|| name.trim_end().into()))
 }
 
-/// Returns the name of the store in the file `path`.
+/// Returns the name of the store that is the file `path`.
 fn in_file(path: PathBuf) -> OsString {
     let mut value = OsString::from("file:");
     value.push(path);

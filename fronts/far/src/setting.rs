@@ -1,22 +1,22 @@
-//! Holds the value of one setting: of an option, or of an inherited variable.
+//! The value of one setting, from an option or from an inherited environment variable.
 
 use crate::error::FarError;
 use crate::stores;
 use largesse_settings::Misread;
 use std::ffi::OsString;
 
-/// An option on the command line, and the variable with the same meaning.
+/// An option that was given on the command line, and the environment variable with the same meaning.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// The option, as `--local`.
+    /// Name of the option, such as `--local`.
     pub option: &'static str,
-    /// The variable, as `LARGESSE_LOCAL`.
+    /// Name of the variable, such as `LARGESSE_LOCAL`.
     pub variable: &'static str,
     /// The value that the user gave for the option.
     pub value: OsString,
 }
 
-/// A value, and the name under which the user gave it.
+/// The value of a setting, and the name under which the user gave it.
 #[derive(Debug)]
 pub struct Setting {
     /// Name of the option, such as `--local`, or of the variable that has the value.
@@ -38,14 +38,14 @@ impl Setting {
             .or_else(|| get(variable).map(|value| Setting { origin: variable, value }))
     }
 
-    /// Returns the error that the value is not one of those in `accepts`.
+    /// Returns the error that the value is not accepted; `accepts` lists the values that are.
     #[must_use]
     pub fn refused(&self, accepts: impl Into<String>) -> FarError {
         let value = stores::without_secrets(&self.value.to_string_lossy());
         FarError::BadValue { origin: self.origin, value, accepts: accepts.into() }
     }
 
-    /// Returns the error that this setting cannot be combined with the option `other`.
+    /// Returns the error that this setting cannot be combined with the option `other`, for the reason `why`.
     #[must_use]
     pub fn excluded_by(&self, other: &'static str, why: &'static str) -> FarError {
         FarError::Excluded {
@@ -59,14 +59,14 @@ impl Setting {
     /// Returns the meaning of the value, which must be one of `words`.
     ///
     /// # Errors
-    /// Returns [`FarError::BadValue`] with the words.
+    /// Returns [`FarError::BadValue`], which lists the words, if the value is another one.
     pub fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, FarError> {
         let found = words.iter().find(|(word, _)| self.value == *word);
         let accepts = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         found.map(|(_, value)| *value).ok_or_else(|| self.refused(accepts()))
     }
 
-    /// Returns the value as a whole number in decimal digits.
+    /// Returns the value as a whole number in decimal digits; `None` if it is not one.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         let text = self.value.to_str()?;
@@ -77,7 +77,7 @@ impl Setting {
     /// Returns the value as a size, read by one of the functions of `largesse_settings`.
     ///
     /// # Errors
-    /// Returns [`FarError::BadSize`] with the reason of that function.
+    /// Returns [`FarError::BadSize`] with the reason that `read` gives, if the value is not a size.
     pub fn size<T>(&self, read: fn(&str) -> Result<T, Misread>) -> Result<T, FarError> {
         let value = self.value.to_string_lossy();
         read(&value).map_err(|why| FarError::BadSize { origin: self.origin, value: value.into_owned(), why })

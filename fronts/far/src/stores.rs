@@ -1,14 +1,14 @@
-//! Recognizes the stores that are reached through an agent, and the secrets in their names.
+//! Recognizes the stores that programs reach through an agent, and secrets in the names of stores.
 
 use largesse_settings::StoreName;
 
-/// Variable with the password of a store. It is removed before the program starts.
+/// Environment variable with the password of a store. It is removed before the program starts.
 pub const PASSWORD: &str = "LARGESSE_REDIS_PASSWORD";
 
-/// Messages list these forms of names of stores that programs reach through an agent.
+/// The forms of names of stores that programs reach through an agent, as messages list them.
 pub const ACCEPTED: &str = "memory:, redis://HOST:PORT, rediss://HOST:PORT";
 
-/// Returns whether programs reach `store` through an agent that is started for them.
+/// Returns whether programs reach `store` through an agent that Largesse starts for them.
 #[must_use]
 pub fn is_agents(store: &str) -> bool {
     matches!(StoreName::parse(store), Some(StoreName::Memory(_) | StoreName::Redis))
@@ -21,7 +21,7 @@ pub fn has_password(store: &str) -> bool {
     login.is_some_and(|(login, _)| login.contains(':'))
 }
 
-/// Returns the name of the store without the part before an `@`.
+/// Returns the name of the store without the user and password before an `@`.
 #[must_use]
 pub fn without_secrets(store: &str) -> String {
     let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };

@@ -1,4 +1,4 @@
-//! Formats the counters of far memory as a table.
+//! Formats the counters of far memory as a table for the user.
 
 use largesse_store::Mechanism;
 use largesse_terminal::size;
@@ -6,58 +6,59 @@ use largesse_terminal::table::{Paper, facts};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Values of counters by name.
+/// Values of counters, by the counters' names.
 pub type Words = BTreeMap<&'static str, u64>;
 
-/// Returns a counter by its name; 0 if there is none.
+/// Returns the value of a counter by its name; 0 if there is no such counter.
 #[must_use]
 pub fn word(words: &Words, name: &str) -> u64 {
     words.get(name).copied().unwrap_or(0)
 }
 
-/// Formats a counter of nanoseconds in seconds.
+/// Formats a counter that is in nanoseconds as seconds.
 #[must_use]
 pub fn seconds(words: &Words, name: &str) -> String {
     format!("{:.2} s", word(words, name) as f64 * 1e-9)
 }
 
-/// Formats the transfer sizes in force: two sizes if they differ between regions.
+/// Formats the transfer sizes in force: the smallest and the largest size if regions have different ones.
 #[must_use]
 pub fn transfer_sizes(words: &Words) -> String {
     let [least, most] = ["least_set_bytes", "most_set_bytes"].map(|name| size(word(words, name)));
     if least == most { least } else { format!("{least} to {most}") }
 }
 
-/// Returns the number of faults that were handled on another CPU, or by a signal handler.
+/// Returns the number of faults that were not handled by the on-CPU handler, but on another CPU or by a signal handler.
 fn on_another_cpu(words: &Words) -> String {
     word(words, "faults").saturating_sub(word(words, "beside")).to_string()
 }
 
-/// Returns how pages are transferred while the threads that started the transfers continue.
+/// Returns the name of the mechanism by which transfers run while the threads that started them continue.
 fn mechanism(words: &Words) -> &'static str {
     Mechanism::from_number(word(words, "mechanism")).map_or("blocking calls", Mechanism::name)
 }
 
-/// Returns a quotient, or a dash if there is nothing to divide by.
+/// Formats a quotient by `show`; returns a dash if the divisor is 0.
 fn quotient(dividend: u64, divisor: u64, show: impl Fn(f64) -> String) -> String {
     if divisor == 0 { "–".to_owned() } else { show(dividend as f64 / divisor as f64) }
 }
 
-/// Formats the mean number of transfers in flight while there were any (Little's law), and the largest one.
+/// Formats the mean number of transfers in flight while there were any (by Little's law), and the largest number.
 fn in_flight(words: &Words, direction: &str) -> String {
     let [sum, busy] = ["ns", "busy_ns"].map(|name| word(words, &format!("{direction}_{name}")));
     let most = word(words, &format!("most_{direction}s"));
     quotient(sum, busy, |mean| format!("{mean:.1}, most {most}"))
 }
 
-/// Formats a percentile of the times from the start of a transfer to its end; a dash without transfers.
+/// Formats a percentile of the times from the start of a transfer to its end; returns a dash if there were no
+/// transfers.
 fn latency(words: &Words, percentile: &str) -> String {
     quotient(word(words, percentile), 1000, |us| {
         if us == 0.0 { "–".to_owned() } else { format!("{us:.*} µs", usize::from(us < 100.0)) }
     })
 }
 
-/// Returns a line that says why transfers are not made in the fastest way; nothing if they are.
+/// Returns a line that says why transfers are not made in the fastest way; an empty text if they are.
 fn refusal(words: &Words) -> String {
     let Some(errno) = i32::try_from(word(words, "refusal")).ok().filter(|&errno| errno > 0) else {
         return String::new();
@@ -80,13 +81,14 @@ fn refusal(words: &Words) -> String {
     format!("  {why}: {advice} ({error})\n")
 }
 
-/// Formats the bandwidth in the time in which transfers were in flight.
+/// Formats the bandwidth of transfers while any were in flight.
 fn speed(words: &Words, bytes: &str, direction: &str) -> String {
     let [bytes, busy] = [bytes, &format!("{direction}_busy_ns")].map(|name| word(words, name));
     quotient(bytes, busy, |speed| format!("{speed:.2} GB/s"))
 }
 
-/// Formats the share of the time of reads in which no thread waited for them; a dash if reads are calls that block.
+/// Formats the share of the time of reads in which no thread waited for them; returns a dash if reads are calls that
+/// block.
 fn hidden(words: &Words) -> String {
     if word(words, "mechanism") == 0 {
         return "–".to_owned();

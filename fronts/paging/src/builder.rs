@@ -1,4 +1,4 @@
-//! Makes far memory step by step. The steps are apart because the library adds its own between them.
+//! Makes far memory step by step, because the library does work of its own between the steps.
 
 use crate::config::{FarConfig, Store};
 use crate::error::Error;
@@ -12,9 +12,9 @@ use largesse_settings::{Amount, FaultEngine};
 use largesse_store::Broker;
 use std::sync::Arc;
 
-/// The pager of this machine's kernel over any store.
+/// A pager of Linux over a store of any kind.
 pub type FarPager = Pager<Linux, AnyStore>;
-/// Far memory over any store.
+/// Far memory over a store of any kind.
 pub type Far = FarMemory<AnyStore>;
 
 /// Starts the thread that owns the descriptors of far memory.
@@ -25,7 +25,7 @@ pub fn start_broker() -> Result<Arc<Broker>, Error> {
     Broker::start().map_err(Error::Threads)
 }
 
-/// Collects the ranges of far memory before their pager is made.
+/// Collects the ranges that will be far memory, until their pager is made.
 #[derive(Debug)]
 pub struct FarBuilder {
     broker: Arc<Broker>,
@@ -34,8 +34,8 @@ pub struct FarBuilder {
 }
 
 impl FarBuilder {
-    /// Opens the userfaultfd that `engine` needs, in the descriptor table of `broker`. Faults by SIGBUS need it in the
-    /// table of the calling thread, which must be the first of the process.
+    /// Opens the userfaultfd that `engine` needs: in the descriptor table of `broker`, or, for faults by SIGBUS, in
+    /// that of the calling thread, which must then be the first thread of the process.
     ///
     /// # Errors
     /// Returns an error if this process may not open it.
@@ -52,14 +52,16 @@ impl FarBuilder {
         Ok(FarBuilder { broker, faults: faults.map_err(Error::Userfaultfd)?, segments: Segments::new() })
     }
 
-    /// Returns whether system calls fail on pages that are not resident, so that a filter must make them resident
-    /// first.
+    /// Returns whether system calls fail on pages that are not resident, so that a filter of system calls must make the
+    /// pages resident first.
     #[must_use]
     pub fn needs_filter(&self) -> bool {
         self.faults.by_signal() || self.faults.method() == OpenMethod::UserModeOnly
     }
 
-    /// Returns whether the kernel moves pages (Linux 6.8), so that pages to which a device writes stay resident.
+    /// Returns whether the kernel can move a page from one address to another (`UFFDIO_MOVE`, Linux 6.8). The pager
+    /// then evicts pages by moving them, which the kernel refuses for pages to which a device writes: these stay
+    /// resident.
     #[must_use]
     pub fn moves_pages(&self) -> bool {
         self.faults.can_move()
@@ -73,18 +75,20 @@ impl FarBuilder {
         store::open(choice, 0, &self.broker).map(drop)
     }
 
-    /// Adds `len` bytes of mapped memory at the address `start` as a segment; returns the number of its first page.
+    /// Adds the `len` bytes of mapped memory from the address `start` on as a segment. Returns the number of its first
+    /// page.
     pub fn add(&mut self, start: usize, len: usize) -> PageNumber {
         let page = base_page();
         self.segments.add(start, len / page, SPAN / page)
     }
 
-    /// Adds a reserved range as a segment. Segments that are added first have the lowest offsets in the store.
+    /// Adds a reserved range as a segment. Segments have ascending offsets in the store, in the order in which they are
+    /// added.
     pub fn add_range(&mut self, range: Reserved) -> FarRange {
         FarRange::new(range, &mut self.segments)
     }
 
-    /// Opens the store and makes the pager of all segments. `lost` is called when pages become unreachable.
+    /// Opens the store and makes the pager of all segments. `lost` is called if the store loses pages.
     ///
     /// # Errors
     /// Returns an error if the store or the kernel refuses, or if there is no address space for tables.
@@ -111,7 +115,7 @@ impl FarBuilder {
     }
 }
 
-/// Far memory without threads: its faults are not handled yet.
+/// Far memory whose threads are not started, so that its faults are not handled yet.
 #[derive(Debug)]
 #[must_use = "a thread that touches the memory waits for good"]
 pub struct Unstarted {
@@ -121,13 +125,13 @@ pub struct Unstarted {
 }
 
 impl Unstarted {
-    /// Returns the kernel's side of the pager.
+    /// Returns the pager's interface to Linux.
     #[must_use]
     pub fn kernel(&self) -> &Linux {
         self.far.pager().kernel()
     }
 
-    /// Returns the far memory, for pages that it takes over before its threads start.
+    /// Returns the far memory, so that it can take over memory in use before its threads start.
     #[must_use]
     pub fn far(&self) -> &Far {
         &self.far

@@ -1,39 +1,39 @@
-//! Defines the settings of far memory, as every front hands them over.
+//! The settings of far memory, as every front passes them.
 
 use largesse_agent::Name;
 use largesse_settings::{Amount, FaultEngine, StoreName};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Configures far memory.
+/// The settings of far memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FarConfig {
-    /// Bound on resident far memory, in bytes or per cent.
+    /// Upper bound of resident far memory, in bytes or per cent of all far memory in use.
     pub local: Amount,
-    /// Store of the pages that are not resident.
+    /// Store for the pages that are not resident.
     pub store: Store,
-    /// Size of a transfer unit in bytes; `None`: chosen at run time by the tuner.
+    /// Size of a transfer unit in bytes; `None` lets the tuner choose it at run time.
     pub page_size: Option<usize>,
-    /// Whether pages are filled before they fault.
+    /// Whether pages are prefetched: filled before the program touches them.
     pub prefetch: bool,
     /// How faults are delivered and handled.
     pub engine: FaultEngine,
 }
 
-/// Selects the store of far memory.
+/// The store of far memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// Pages are stored in a file of this name, which is unlinked at once.
+    /// Pages are stored in a file at this path, which is unlinked at once.
     File(PathBuf),
     /// Pages are stored by the agent of this name.
     Agent(Name),
 }
 
 impl Store {
-    /// Messages list these forms, which [`Store::parse`] accepts.
+    /// The forms that [`Store::parse`] accepts, as messages list them.
     pub const ACCEPTED: &str = "file:PATH, agent:NAME";
 
-    /// Parses `file:PATH` or `agent:NAME`; returns `None` for other texts, since a process reaches other stores only
+    /// Parses `file:PATH` or `agent:NAME`. Returns `None` for other texts, because a process reaches all other stores
     /// through an agent.
     #[must_use]
     pub fn parse(text: &str) -> Option<Store> {
@@ -45,8 +45,8 @@ impl Store {
     }
 }
 
-/// Returns the file that is the store if the user names none: in the folder `temporary` (`$TMPDIR`), or else in
-/// `/var/tmp`, which is meant for large files.
+/// Returns the path of the file that is the store if the user names none: in the folder `temporary` (`$TMPDIR`) if it
+/// is set, otherwise in `/var/tmp`, which is meant for large files.
 #[must_use]
 pub fn default_file(temporary: Option<OsString>) -> PathBuf {
     let folder = temporary.filter(|it| !it.is_empty());

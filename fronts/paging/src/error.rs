@@ -1,4 +1,4 @@
-//! Explains why there is no far memory.
+//! Explains why far memory cannot be made.
 
 use largesse_agent::AgentRefused;
 use largesse_pages::fault::FaultError;
@@ -6,20 +6,20 @@ use largesse_store::FileRefused;
 use std::fmt;
 use std::io;
 
-/// The reason why there is no far memory. It prints as the rest of a line that begins with `no far memory: `.
+/// The reason why far memory cannot be made. It prints as the rest of a line that begins with `no far memory: `.
 #[derive(Debug)]
 pub enum Error {
     /// A thread could not be started.
     Threads(io::Error),
     /// This process may not open a userfaultfd.
     Userfaultfd(FaultError),
-    /// The file of the store cannot be used.
+    /// The file cannot be used as a store.
     File(FileRefused),
-    /// The agent of the store did not accept this process.
+    /// The store's agent did not accept this process.
     Agent(AgentRefused),
-    /// The kernel does not report faults of these ranges.
+    /// The kernel refused to report faults of the far ranges.
     Kernel(FaultError),
-    /// There is no address space for the tables of the pager.
+    /// There is no address space for the pager's tables.
     Tables,
 }
 

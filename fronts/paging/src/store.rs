@@ -1,4 +1,4 @@
-//! Opens the store of far memory. A new kind of store that lives in the process is added here.
+//! Opens the store of far memory. A new kind of store that lives in the process must be added here.
 
 use crate::config::Store;
 use crate::error::Error;
@@ -6,13 +6,13 @@ use largesse_agent::AgentStore;
 use largesse_store::{Broker, FileStore, PageStore};
 use std::sync::Arc;
 
-/// A store of any kind.
+/// A store of any kind, in a box.
 pub type AnyStore = Box<dyn PageStore>;
 
-/// The facts about a store that users are shown.
+/// Facts about a store that users are shown.
 #[derive(Clone, Debug)]
 pub struct StoreInfo {
-    /// Process number of the agent that holds the pages; 0 if this process holds them itself.
+    /// Number of the agent's process that holds the pages; 0 if this process holds them itself.
     pub agent: u32,
     /// Name of the store, without secrets.
     pub name: String,

@@ -1,11 +1,11 @@
 //! Reads the words among the settings of far memory: names of stores, fault engines, and switches.
 
-/// The name of a store, taken apart at its first colon.
+/// The name of a store, divided at its first colon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreName<'a> {
     /// `file:PATH`, with a path that is not empty.
     File(&'a str),
-    /// `agent:NAME`. The agent's crate knows which names are valid.
+    /// `agent:NAME`. Whether the name is valid is checked by the agent's crate.
     Agent(&'a str),
     /// `memory:`, with the text after the colon, which should be empty.
     Memory(&'a str),
@@ -30,21 +30,22 @@ impl StoreName<'_> {
     }
 }
 
-/// Selects how faults are delivered and handled.
+/// How faults are delivered and handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultEngine {
-    /// Userfaultfd delivers faults in the best mode that this user may open.
+    /// Userfaultfd delivers faults, in the best mode that this user may open.
     Auto,
-    /// Userfaultfd delivers faults, also those in system calls.
+    /// Userfaultfd delivers faults, including those in system calls.
     Events,
-    /// Userfaultfd delivers faults in user mode, open to every user; a filter prepares far memory for system calls.
+    /// Userfaultfd delivers faults in user mode, which every user may open. A filter of system calls makes far memory
+    /// resident for them.
     UserMode,
-    /// SIGBUS delivers faults to the faulting thread; a filter prepares far memory for system calls.
+    /// SIGBUS delivers faults to the faulting thread. A filter of system calls makes far memory resident for them.
     Thread,
 }
 
 impl FaultEngine {
-    /// The words of `--fault-engine` and `LARGESSE_FAULT_ENGINE`.
+    /// The words of `--fault-engine` and `LARGESSE_FAULT_ENGINE`, and their meanings.
     pub const WORDS: [(&'static str, FaultEngine); 4] = [
         ("auto", FaultEngine::Auto),
         ("events", FaultEngine::Events),
@@ -53,7 +54,7 @@ impl FaultEngine {
     ];
 }
 
-/// The words of settings that switch something on or off.
+/// The words of settings that switch something on or off, and their meanings.
 pub const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
 
 #[cfg(test)]

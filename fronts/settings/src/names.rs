@@ -1,11 +1,11 @@
-//! Lists the environment variables that Largesse reads, and finds the one nearest to a name that it does not read.
+//! Lists the environment variables that Largesse reads, and finds the nearest one to a name that it does not read.
 
 use core::fmt;
 
-/// Every variable of Largesse begins with these characters.
+/// The characters with which the name of every variable of Largesse begins.
 pub const PREFIX: &str = "LARGESSE_";
 
-/// Lists every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
+/// The names of all variables of Largesse. `docs/settings.md` has a line for each of them that is a setting.
 pub const VARIABLES: [&str; 30] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
@@ -46,7 +46,7 @@ pub const VARIABLES: [&str; 30] = [
     "LARGESSE_THREAD_CPUS",
 ];
 
-/// Length in bytes after `LARGESSE_` from which names get no suggestion.
+/// Length in bytes after `LARGESSE_` from which on a name gets no suggestion.
 const LONGEST: usize = 64;
 
 /// Returns whether `name` is one of [`VARIABLES`].
@@ -55,12 +55,13 @@ pub fn is_known(name: &str) -> bool {
     VARIABLES.contains(&name)
 }
 
-/// Names a variable with the prefix [`PREFIX`] that Largesse does not read. It prints as a line for the user.
+/// A variable whose name begins with [`PREFIX`] and that Largesse does not read. It prints as a line for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown<'a>(&'a str);
 
 impl<'a> Unknown<'a> {
-    /// Returns `None` for a variable that is known, lacks the prefix, or is empty, which counts as unset.
+    /// Returns the variable as unknown, with its name. Returns `None` for a variable that is known, lacks the prefix,
+    /// or is empty, which counts as unset.
     #[must_use]
     pub fn of(name: &'a str, value: &str) -> Option<Unknown<'a>> {
         (name.starts_with(PREFIX) && !is_known(name) && !value.is_empty()).then_some(Unknown(name))
@@ -77,8 +78,8 @@ impl fmt::Display for Unknown<'_> {
     }
 }
 
-/// Returns the known variable that is nearest to `name`, if it is near enough: a third of the letters after the prefix
-/// may differ, or whole words at the end may be missing.
+/// Returns the known variable whose name is nearest to `name`, if it is near enough: at most a third of the letters
+/// after the prefix differ, or whole words at the end are missing.
 #[must_use]
 pub fn nearest(name: &str) -> Option<&'static str> {
     let given = name.get(..PREFIX.len()).filter(|start| start.eq_ignore_ascii_case(PREFIX)).map(|_| name)?;
@@ -163,7 +164,8 @@ mod tests {
         check("LARGESSE_ÄÖ", None);
     }
 
-    /// A documented variable that is missing from the list would be reported as one without an effect.
+    /// The test fails if a documented variable is missing from [`VARIABLES`], because Largesse would report it as
+    /// unknown.
     #[test]
     fn documented_variables_are_known() {
         let page = include_str!("../../../docs/settings.md");

@@ -8,19 +8,19 @@ use core::fmt;
 const K: usize = 1 << 10;
 const M: usize = 1 << 20;
 const T: usize = 1 << 40;
-/// No address space has more bytes.
+/// Largest number of bytes that an address space can have.
 const MOST: usize = usize::MAX >> 1;
 
-/// Bounds resident far memory.
+/// An upper bound of resident far memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// A bound in bytes.
     Bytes(usize),
-    /// The bound is this per cent of the bytes in far memory, from 1 to 100.
+    /// A bound in per cent of the bytes of far memory in use, from 1 to 100.
     Percent(u8),
 }
 
-/// Bounds the memory of a process or of its control group.
+/// An upper bound of the memory of a process or of its control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLimit {
     /// The bound is the tightest of the machine's memory and the limits of the control groups around the process.
@@ -29,12 +29,12 @@ pub enum MemoryLimit {
     Bytes(usize),
 }
 
-/// Bounds one setting, and gives the unit of a number without one.
+/// Which sizes one setting accepts, and the unit of a number without a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
-    /// Bytes that a number without a unit counts: 1, 1024 or 1024².
+    /// Number of bytes in the unit of a number without a unit: 1, 1024 or 1024².
     plain: usize,
-    /// Least accepted size in bytes.
+    /// Smallest accepted size in bytes.
     least: usize,
     /// Largest accepted size in bytes.
     most: usize,
@@ -42,9 +42,9 @@ struct Rule {
     share: bool,
     /// Whether only powers of two, and the word `auto`, are accepted.
     page: bool,
-    /// Bytes of which an accepted size is a multiple.
+    /// Number of bytes of which an accepted size must be a multiple.
     step: usize,
-    /// Whether the word `auto` is accepted, too, for any size.
+    /// Whether the word `auto` is accepted in addition to sizes.
     auto: bool,
 }
 
@@ -58,7 +58,7 @@ const TOUCH: Rule = Rule { plain: M, least: 0, ..ANY };
 const HEADER: Rule = Rule { least: 0, most: 4 * K, step: 16, ..ANY };
 const ROOM: Rule = Rule { least: 2 * M, ..ANY };
 
-/// Reads `--local`, `LARGESSE_LOCAL` and R's `far_memory(local)`: 1M or more, or 1% to 100%.
+/// Reads `--local`, `LARGESSE_LOCAL` and R's `far_memory(local)`: at least 1M, or 1% to 100%.
 pub fn local(text: &str) -> Result<Amount, Misread> {
     let refused = |violation| Misread { rule: LOCAL, violation };
     let Some(percent) = text.trim().strip_suffix('%') else { return LOCAL.bytes(text).map(Amount::Bytes) };
@@ -68,7 +68,7 @@ pub fn local(text: &str) -> Result<Amount, Misread> {
     percent.map(Amount::Percent).ok_or(refused(Violation::Share))
 }
 
-/// Reads `--limit` and `LARGESSE_LIMIT`: `auto`, or 64M or more.
+/// Reads `--limit` and `LARGESSE_LIMIT`: `auto`, or at least 64M.
 pub fn limit(text: &str) -> Result<MemoryLimit, Misread> {
     if text.trim() == "auto" { Ok(MemoryLimit::Auto) } else { LIMIT.bytes(text).map(MemoryLimit::Bytes) }
 }
@@ -86,32 +86,33 @@ pub fn page_size(text: &str) -> Result<Option<usize>, Misread> {
     }
 }
 
-/// Reads `--min-kb`, `--max-kb` and their variables, from 64K to 2^50 bytes, in bytes; a plain number counts KiB.
+/// Reads `--min-kb`, `--max-kb` and their variables: from 64K to 2^50 bytes; a number without a unit counts KiB.
+/// Returns bytes.
 pub fn block_size(text: &str) -> Result<usize, Misread> {
     BLOCK.bytes(text)
 }
 
-/// Reads `largesse lisp --heap`, 32M or more, in bytes.
+/// Reads the option `--heap` of `largesse lisp`: at least 32M. Returns bytes.
 pub fn heap_size(text: &str) -> Result<usize, Misread> {
     HEAP.bytes(text)
 }
 
-/// Reads `largesse machine --memory`, 1M or more, in bytes.
+/// Reads the option `--memory` of `largesse machine`: at least 1M. Returns bytes.
 pub fn memory(text: &str) -> Result<usize, Misread> {
     ANY.bytes(text)
 }
 
-/// Reads the size after `--far mpi:`, 2M or more, in bytes.
+/// Reads the size after `--far mpi:`: at least 2M. Returns bytes.
 pub fn room(text: &str) -> Result<usize, Misread> {
     ROOM.bytes(text)
 }
 
-/// Reads `largesse bench --touch`, in bytes; a plain number counts MiB.
+/// Reads the option `--touch` of `largesse bench`; a number without a unit counts MiB. Returns bytes.
 pub fn touch(text: &str) -> Result<usize, Misread> {
     TOUCH.bytes(text)
 }
 
-/// Reads `--header` and `LARGESSE_HEADER`: a multiple of 16 bytes up to 4K.
+/// Reads `--header` and `LARGESSE_HEADER`: a multiple of 16 bytes, at most 4K. Returns bytes.
 pub fn header(text: &str) -> Result<usize, Misread> {
     HEADER.bytes(text)
 }
@@ -137,29 +138,31 @@ impl Rule {
     }
 }
 
-/// Holds a decimal number exactly as it was written.
+/// A decimal number, exactly as it was written.
 #[derive(Clone, Copy)]
 struct Number {
     whole: usize,
-    /// The digits after the point, a whole number to be divided by `scale`.
+    /// The digits after the point, as a whole number that must be divided by `scale`.
     part: u128,
-    /// A power of ten, one zero for each digit after the point.
+    /// A power of ten, with one zero for each digit after the point.
     scale: u128,
-    /// Whether there was a point.
+    /// Whether the number was written with a point.
     tenths: bool,
 }
 
 impl Number {
-    /// Returns the product with a unit of at most 2^50, rounded down; `None` if it is too large.
+    /// Returns the number times `unit` (at most 2^50), rounded down; `None` if the product is too large.
     fn times(self, unit: usize) -> Option<usize> {
         let part = self.part * unit as u128 / self.scale;
         self.whole.checked_mul(unit)?.checked_add(usize::try_from(part).ok()?)
     }
 }
 
-/// Splits a size into its number and the power of two of its unit, if it has one; returns `None` for other texts.
+/// Splits a size into its number, and the power of two that its unit stands for, if it has a unit. Returns `None` for
+/// texts that are not sizes.
 fn split(text: &str) -> Option<(Number, Option<u32>)> {
-    /// More digits after the point could overflow 128 bits together with the largest unit.
+    /// Largest number of digits after the point. With more digits, the product with the largest unit could overflow 128
+    /// bits.
     const MOST_DIGITS: usize = 18;
     let is_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let end = text.bytes().position(|byte| !is_number(byte)).unwrap_or(text.len());
@@ -176,8 +179,8 @@ fn split(text: &str) -> Option<(Number, Option<u32>)> {
     Some((number, unit_shift(unit.trim_start())?))
 }
 
-/// Returns the power of two of a unit, `Some(Some(10))` for `K`, `KB` and `KiB`; `Some(None)` for an empty text, and
-/// `None` for other texts.
+/// Returns the power of two that a unit stands for: `Some(Some(10))` for `K`, `KB` and `KiB`. Returns `Some(None)` for
+/// an empty text, and `None` for texts that are not units.
 fn unit_shift(unit: &str) -> Option<Option<u32>> {
     let mut letters = unit.bytes().map(|byte| byte.to_ascii_lowercase());
     let Some(first) = letters.next() else { return Some(None) };
@@ -196,7 +199,7 @@ fn unit_shift(unit: &str) -> Option<Option<u32>> {
     }
 }
 
-/// Explains why a text is not the size that a setting needs. It prints as the rest of a sentence that begins with the
+/// The reason why a text is not a size that a setting accepts. It prints as the rest of a sentence that begins with the
 /// text: `4 is` …
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misread {
@@ -210,13 +213,14 @@ enum Violation {
     Form,
     /// The share is not a whole number from 1% to 100%.
     Share,
-    /// The size is not a power of two.
+    /// The size is not a power of two, which the setting requires.
     NoPower,
-    /// The size is not a multiple of the rule's step.
+    /// The size is not a multiple of `Rule::step`.
     NoMultiple,
-    /// The size is above the rule's largest, or cannot be addressed.
+    /// The size is above `Rule::most`, or cannot be addressed.
     Above,
-    /// The size is below the rule's least. It has `bytes` bytes, and `plain` is the number if it had no unit.
+    /// The size is below `Rule::least`. It has `bytes` bytes, and `plain` is its number if it was written without a
+    /// unit.
     Below { bytes: usize, plain: Option<usize> },
 }
 
@@ -273,7 +277,7 @@ impl fmt::Display for Misread {
     }
 }
 
-/// Suggests units that would make a number without a unit fit the rule.
+/// Suggests units with which a number without a unit would be an accepted size.
 fn suggest(f: &mut fmt::Formatter<'_>, rule: Rule, number: usize) -> fmt::Result {
     let fits = |unit: &usize| {
         let bytes = number.checked_mul(1 << unit);
@@ -291,7 +295,7 @@ fn suggest(f: &mut fmt::Formatter<'_>, rule: Rule, number: usize) -> fmt::Result
     }
 }
 
-/// Prints bytes as users type them, in the largest unit that divides them: `64K`, `2M`.
+/// Prints a number of bytes as users type it, in the largest unit that divides it: `64K`, `2M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short(pub usize);
 

@@ -1,8 +1,8 @@
-//! Reads `OMP_NUM_THREADS`. A wrong value only gets a message, because the variable belongs to OpenMP.
+//! Reads `OMP_NUM_THREADS`. A wrong value only causes a message, because the variable belongs to OpenMP.
 
 use core::fmt;
 
-/// Reads the number of threads of the outermost level: `4`, or the first of `4,2`.
+/// Reads the number of threads of the outermost parallel level: `4`, or the first number of `4,2`.
 pub fn threads(text: &str) -> Result<usize, NotThreads<'_>> {
     let mut levels = text.split(',').map(|level| {
         let level = level.trim();
@@ -13,7 +13,7 @@ pub fn threads(text: &str) -> Result<usize, NotThreads<'_>> {
     first.filter(|_| levels.all(|level| level.is_some())).ok_or(NotThreads(text))
 }
 
-/// Holds a value that is not a number of threads. It prints as a line for the user.
+/// A value that is not a number of threads. It prints as a line for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotThreads<'a>(&'a str);
 

@@ -23,24 +23,26 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time that the agent keeps running after the last process has ended: a script may start its next program.
+/// Time for which the agent keeps running after the last process has ended, because a script may start its next
+/// program.
 const LINGER: Duration = Duration::from_millis(300);
-/// Time that an agent without an owner waits for its first connection.
+/// Time for which an agent without an owner waits for its first connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest time that an agent without programs waits for transfers in flight, before the store is freed.
+/// Longest time for which an agent without programs waits for transfers in flight before it frees the store.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// Where an agent keeps pages.
+/// Where an agent keeps the pages of programs.
 #[derive(Debug)]
 pub enum PageStorage {
     /// The agent's own memory, which programs map.
     Memory,
-    /// A provider, whose stores the agent accesses for the program, or whose memory on this machine programs map.
+    /// A provider. The agent accesses its stores for the program, or the program maps those that are in memory of this
+    /// machine.
     Provider(Box<dyn StoreProvider>),
 }
 
 impl PageStorage {
-    /// Returns this machine's memory, or a message for the user if it cannot be used.
+    /// Returns the agent's own memory as page storage, or a message for the user if it cannot be used.
     pub fn memory() -> Result<PageStorage, String> {
         memory::open().map(|()| PageStorage::Memory)
     }
@@ -61,8 +63,8 @@ impl PageStorage {
         }
     }
 
-    /// Returns the descriptors of the windows that hold spans of stores, as many as one message can carry. Spans in
-    /// other windows are copied by the agent.
+    /// Returns the descriptors of the windows (memory files) that hold spans of stores, as many as one message can
+    /// carry. The agent itself copies pages in other windows.
     fn windows(&self) -> Vec<RawFd> {
         match self {
             PageStorage::Memory => Vec::new(),
@@ -79,12 +81,12 @@ pub struct Agent {
     listener: Listener,
     storage: PageStorage,
     called: String,
-    /// The process that the agent was started for.
+    /// The process for which the agent was started, as a pidfd.
     owner: Option<OwnedFd>,
     alive: Alive,
     guests: Vec<Guest>,
     strangers: Vec<Stranger>,
-    /// Threads of closed sessions that may still free a store.
+    /// Threads of closed sessions that may still use a store, which is freed when they end.
     ending: Vec<JoinHandle<()>>,
     connections: u64,
 }
@@ -114,16 +116,17 @@ struct Prepared {
     session: Arc<ClientSession>,
 }
 
-/// The memory files sent with a [`Welcome`], which the session and the stores keep open.
+/// The memory files that are sent with a [`Welcome`]. The session and the stores keep them open.
 struct Parcel {
     requests: RawFd,
     windows: Vec<RawFd>,
 }
 
 impl Agent {
-    /// Listens under a new name, for `owner` and every program that is given the name. The socket is in a new private
-    /// folder below the first of `folders` in which one can be made. `called` is the store's name, without secrets. The
-    /// calling thread must be the main thread of the process, and must call [`run`](Agent::run).
+    /// Makes an agent that listens under a new name, for `owner` and for every program that is given the name. The
+    /// socket is in a new private folder below the first of `folders` in which one can be made. `called` is the store's
+    /// name, without secrets. The calling thread must be the main thread of the process, and must call
+    /// [`run`](Agent::run).
     pub fn new(
         folders: &[PathBuf],
         storage: PageStorage,
@@ -168,7 +171,7 @@ impl Agent {
         }
     }
 
-    /// Waits until the stores of closed sessions are freed, for a while.
+    /// Waits for a while until the stores of closed sessions are freed.
     fn await_ending(&self) {
         let began = Instant::now();
         while self.ending.iter().any(|thread| !thread.is_finished()) && began.elapsed() < ENDING {
@@ -176,8 +179,8 @@ impl Agent {
         }
     }
 
-    /// Waits for at most `longest` and returns those descriptors of the listener, the owner, the guests and the
-    /// strangers that have events.
+    /// Waits for an event, for at most the time `longest`. Returns the descriptors that have events, of the listener,
+    /// the owner, the guests and the strangers.
     fn wait(&self, longest: Option<Duration>) -> io::Result<Vec<RawFd>> {
         let all = self.listener.sockets().chain(&self.owner);
         let all = all.chain(self.guests.iter().map(|it| &it.process));
@@ -214,7 +217,7 @@ impl Agent {
         }
     }
 
-    /// Closes the sessions of guests that have `ended`.
+    /// Closes the sessions of the guests for which `ended` returns true.
     fn dismiss(&mut self, ended: impl Fn(&Guest) -> bool) {
         self.ending.retain(|thread| !thread.is_finished());
         for guest in self.guests.extract_if(.., |guest| ended(guest)) {
@@ -252,7 +255,7 @@ impl Agent {
         }
     }
 
-    /// Creates the session of a process, or of the child that a process is about to fork.
+    /// Creates the session of a process, or that of the child that a process is about to fork.
     fn prepare(&mut self, pid: i32, hello: &Hello) -> Result<(Prepared, Welcome, Parcel), StoreError> {
         let system = |error: MapError| StoreError::System { call: "memfd_create", errno: error.errno };
         let requests = RequestSlots::file(!self.storage.is_memory()).map_err(system)?;
@@ -284,7 +287,7 @@ impl Agent {
         Ok((prepared, welcome, Parcel { requests: descriptor, windows }))
     }
 
-    /// Returns the session of the process that is about to fork, if the request comes from one.
+    /// Returns the session of the process that is about to fork, if `hello` is for its child.
     fn parent(&self, pid: i32, hello: &Hello) -> Result<Option<Arc<ClientSession>>, StoreError> {
         if hello.parent == 0 {
             return Ok(None);
@@ -294,7 +297,7 @@ impl Agent {
         Ok(Some(Arc::clone(&known.session)))
     }
 
-    /// Starts the session of a process, whose end the agent then notices by its pidfd.
+    /// Starts the session of a process. The agent learns of the process's end by its pidfd.
     fn take_in(&mut self, socket: &OwnedFd, pid: i32, prepared: Prepared) -> io::Result<()> {
         let Prepared { number, image, session } = prepared;
         let process = process(pid)?;

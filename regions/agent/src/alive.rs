@@ -1,5 +1,5 @@
-//! Tells whether the agent is alive by one shared word, which costs a load to read and which the kernel itself changes
-//! when the agent dies, however it dies.
+//! Shows programs whether the agent is alive, by one shared word. Reading the word costs one load, and the kernel
+//! changes it when the agent dies in any way.
 //!
 //! The word belongs to a robust mutex that the agent's main thread holds for its whole life: the kernel lists such
 //! mutexes and marks them when their owner ends. Programs map the page read-only.
@@ -11,7 +11,7 @@ use largesse_pages::shared::{MemoryFile, SharedMapping};
 const OWNER: u32 = 0x3fff_ffff;
 const OWNER_DIED: u32 = 0x4000_0000;
 
-/// The mutex in the agent, locked until it is dropped.
+/// The mutex in the agent's memory that is locked while the agent lives.
 #[derive(Debug)]
 pub(crate) struct Alive {
     page: MemoryFile,
@@ -19,7 +19,7 @@ pub(crate) struct Alive {
 }
 
 impl Alive {
-    /// Locks the mutex: the process counts as alive as long as the calling thread lives.
+    /// Locks the mutex. The agent counts as alive while the calling thread lives.
     pub(crate) fn hold() -> Result<Alive, MapError> {
         let page = MemoryFile::new(c"largesse-alive", size_of::<libc::pthread_mutex_t>())?;
         let mapping = page.map(true)?;
@@ -37,7 +37,7 @@ impl Alive {
         Ok(Alive { page, mapping })
     }
 
-    /// Returns the memory that programs map.
+    /// Returns the memory file with the mutex, which programs map.
     pub(crate) const fn page(&self) -> &MemoryFile {
         &self.page
     }
@@ -51,7 +51,7 @@ impl Drop for Alive {
     }
 }
 
-/// Returns whether the agent that sent this page is alive.
+/// Returns whether the agent that sent the memory `page` is alive.
 pub(crate) fn is_alive(page: &SharedMapping) -> bool {
     // SAFETY: the mapping has at least one page. The C library's mutex begins with the word that the kernel changes,
     // and both access it atomically.

@@ -1,4 +1,4 @@
-//! The agent's session with one process: one thread serves each request slot, and some each queue.
+//! The agent's session with one process: one thread for each request slot, and some threads for each open queue.
 
 use crate::message::{Answer, CLOSE, DISCARD, FIND, LEAVE, OPEN, READ, RESERVE, Request, WRITE, word};
 use crate::request_slots::{QUEUES, RequestSlots};
@@ -13,11 +13,11 @@ use std::thread::JoinHandle;
 /// The request slots and stores of one process.
 #[derive(Debug)]
 pub(crate) struct ClientSession {
-    /// The file of the shared memory.
+    /// The memory file that the agent and the process share.
     file: MemoryFile,
     requests: RequestSlots,
     stores: RwLock<Vec<SharedStore>>,
-    /// The threads of each queue that is open.
+    /// The threads of each queue, empty if it is not open.
     queues: Mutex<[Vec<JoinHandle<()>>; QUEUES]>,
 }
 
@@ -30,7 +30,7 @@ impl ClientSession {
         Arc::new(ClientSession { file, requests, stores: RwLock::new(stores), queues: Mutex::default() })
     }
 
-    /// Starts the threads, which serve requests until [`close`](ClientSession::close).
+    /// Starts the session's threads, which serve requests until [`close`](ClientSession::close).
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         for number in 0..self.requests.slots().len() {
             let session = Arc::clone(self);
@@ -44,15 +44,15 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Ends the threads, and frees the stores that no other process reads. To be called when the process has ended.
-    /// Returns the threads that may still use a store; the last of them frees it.
+    /// Ends the session's threads, and frees the stores that no other process reads. The caller calls this after the
+    /// process has ended. Returns the threads that may still use a store, which the last of them frees.
     pub(crate) fn close(&self) -> Vec<JoinHandle<()>> {
         self.stores.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.requests.slots().iter().for_each(|slot| slot.close());
         self.end_queues()
     }
 
-    /// Ends the threads of queues once they have made the transfers that were started, and returns these threads.
+    /// Ends the threads of queues after they have made all transfers that were started, and returns these threads.
     fn end_queues(&self) -> Vec<JoinHandle<()>> {
         let mut queues = self.queues();
         for number in (0..QUEUES).filter(|&number| !queues[number].is_empty()) {
@@ -71,7 +71,8 @@ impl ClientSession {
         store.ok_or_else(|| StoreError::Lost(format!("store {number} is unknown")))
     }
 
-    /// Opens a queue with `bytes` bytes of memory. Returns the number of its mechanism; 0 if the stores have no queues.
+    /// Opens the queue `number` with `bytes` bytes of memory. Returns the number of its mechanism, or 0 if the stores
+    /// have no queues.
     fn open(self: &Arc<Self>, number: usize, bytes: usize) -> Result<u64, StoreError> {
         let newest = self.stores.read().unwrap_or_else(PoisonError::into_inner).last().map(Arc::clone);
         let threads = newest.as_ref().map_or(0, |store| store.queue_threads());
@@ -119,12 +120,13 @@ impl ClientSession {
         self.requests.close_queue(&self.file, number);
     }
 
-    /// Returns the first `many` stores, which a forked child shares.
+    /// Returns the `many` oldest stores, which a forked child shares.
     pub(crate) fn lowest(&self, many: usize) -> Vec<SharedStore> {
         self.stores.read().unwrap_or_else(PoisonError::into_inner).iter().take(many).cloned().collect()
     }
 
-    /// Adds a store after the first `many`; those after them were created for a fork that failed, and are removed.
+    /// Keeps the `many` oldest stores, and adds `store` to them. Removes newer stores, which were created for a fork
+    /// that failed.
     pub(crate) fn grow(&self, many: usize, store: SharedStore) {
         let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
         stores.truncate(many);
@@ -198,7 +200,7 @@ impl ClientSession {
     }
 }
 
-/// Starts a thread of the session.
+/// Starts a thread of the session, which runs `work`.
 fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("largesse-serve".into()).stack_size(256 << 10);
     thread.spawn(move || {
@@ -207,8 +209,8 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     })
 }
 
-/// Aborts the agent when a serving thread panics: without that thread a program would wait forever, but it notices the
-/// agent's death.
+/// Aborts the agent if the thread that holds this panics. Without that thread a program would wait forever, but
+/// programs notice the agent's death.
 struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

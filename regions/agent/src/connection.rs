@@ -1,4 +1,4 @@
-//! The program's side of a connection to the agent. It needs no descriptor once it is made.
+//! The program's side of a connection to the agent. Once made, it needs no descriptor.
 
 use crate::alive::is_alive;
 use crate::message::{FIND, Hello, Plain as _, READ, Request, VERSION, WRITE, Welcome, mapped_span};
@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// Number of spans located by one request: 256 MiB of far memory.
 const LOCATED: usize = 128;
 
-/// The reason why there is no connection.
+/// The reason why a connection was not made.
 #[derive(Debug)]
 pub enum AgentRefused {
     /// No agent listens under the name.
@@ -25,7 +25,7 @@ pub enum AgentRefused {
     Foreign,
     /// The agent speaks another version of the protocol.
     Version,
-    /// The agent refused, for this reason.
+    /// The agent refused the connection with this error.
     Store(StoreError),
     /// A system call failed while connecting.
     System(std::io::Error),
@@ -63,22 +63,23 @@ impl From<largesse_pages::MapError> for AgentRefused {
     }
 }
 
-/// The request slots of this process at the agent, and the threads' use of them.
+/// The program's connection to the agent: the request slots, and which of them threads use.
 #[derive(Debug)]
 pub(crate) struct Connection {
     alive: SharedMapping,
     requests: RequestSlots,
-    /// Number of the connection, which a child's first message names.
+    /// Number of the connection, which the first message of a forked child names.
     pub(crate) number: u64,
-    /// Pid of the agent.
+    /// Process number of the agent.
     pub(crate) agent: u32,
-    /// Mapped memory files of the agent in which spans of the stores lie, by number. `None` if this process may not map
-    /// the file.
+    /// The mapped windows (memory files) of the agent in which spans of the stores lie. `None` for a window that this
+    /// process may not map.
     windows: Vec<Option<SharedMapping>>,
-    /// Stack of free slots. The one used last is on top, because its server may still be spinning.
+    /// Stack of the free request slots. The slot that was used last is on top, because its serving thread may still be
+    /// spinning.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
-    /// Numbers of the queues that are not open.
+    /// Numbers of the queues that are free to be opened.
     queues: Mutex<Vec<usize>>,
 }
 
@@ -87,12 +88,12 @@ pub(crate) struct Connection {
 pub(crate) struct Joined {
     pub(crate) connection: Connection,
     pub(crate) welcome: Welcome,
-    /// The windows of new stores, if each store is one: this process's, then the parent's, if requested.
+    /// The windows of new stores, if each store is one window: this process's, then the parent's if it asked for one.
     pub(crate) windows: Vec<SharedMapping>,
     socket: OwnedFd,
 }
 
-/// The page contents that a request transfers.
+/// The page contents that a request carries to the agent or back.
 pub(crate) enum Payload<'a> {
     None,
     To(&'a [u8]),
@@ -135,7 +136,7 @@ impl Joined {
         Ok(Joined { connection, welcome, windows, socket })
     }
 
-    /// Registers this process as the user of the connection, which its children do not inherit.
+    /// Registers this process at the agent as the user of the connection. Its children do not inherit the connection.
     pub(crate) fn settle(self) -> Result<(Connection, Vec<SharedMapping>), AgentRefused> {
         socket::send(&self.socket, b"me", &[])?;
         let mut word = [0; 2];
@@ -148,17 +149,17 @@ impl Joined {
 }
 
 impl Connection {
-    /// Returns an error once the agent has died.
+    /// Returns an error if the agent has died.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         if is_alive(&self.alive) { Ok(()) } else { Err(self.gone()) }
     }
 
-    /// Returns the error for the death of the agent.
+    /// Returns the error that says that the agent has died.
     pub(crate) fn gone(&self) -> StoreError {
         StoreError::Lost(format!("the agent that holds it (process {}) has died", self.agent))
     }
 
-    /// Makes one request, which transfers at most [`MAX_TRANSFER`] bytes of pages.
+    /// Makes one request and waits for the answer. It carries at most [`MAX_TRANSFER`] bytes of pages.
     pub(crate) fn ask(
         &self,
         verb: u32,
@@ -195,7 +196,8 @@ impl Connection {
         &self.requests
     }
 
-    /// Takes the number of a queue that is not open; `None` if there is none, or none with room for `bytes` bytes.
+    /// Takes the number of a queue that is free to be opened. Returns `None` if there is none, or if queues have no
+    /// room for `bytes` bytes of memory.
     pub(crate) fn take_queue(&self, bytes: usize) -> Option<usize> {
         self.requests.has_room(bytes).then_some(())?;
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).pop()
@@ -206,12 +208,13 @@ impl Connection {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).push(number);
     }
 
-    /// Returns whether spans lie in memory that this process maps, so that it copies pages itself.
+    /// Returns whether spans of the stores lie in windows that this process maps, so that it copies pages itself.
     pub(crate) const fn has_windows(&self) -> bool {
         !self.windows.is_empty()
     }
 
-    /// Returns the addresses of the span that contains `at` and of some after it; `None` for each that the agent copies.
+    /// Returns the addresses of the span that contains offset `at` of a store, and of some spans after it; `None` for
+    /// each span whose pages the agent copies.
     pub(crate) fn find(&self, store: u32, at: u64) -> Result<Vec<Option<NonNull<u8>>>, StoreError> {
         let mut words = [[0; 8]; LOCATED];
         let bytes = words.as_flattened_mut();

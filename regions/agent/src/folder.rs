@@ -11,10 +11,11 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::Path;
 use std::time::Duration;
 
-/// Most entries of a folder that are searched for leftovers of killed agents: other users may fill the folder.
+/// Largest number of entries of a folder that are searched for leftovers of killed agents. There is a limit because
+/// other users may fill the folder.
 const MOST_ENTRIES: usize = 10_000;
-/// Age from which an unlocked folder without a socket is stale. A younger one may belong to an agent that is about to
-/// lock it, which takes far less time than this.
+/// Age from which a folder without a lock and without a socket is stale. A younger one may belong to an agent that is
+/// about to lock it, which takes far less time than this.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// A folder of mode 0700 with a listening socket in it; both are removed when this is dropped.
@@ -22,13 +23,13 @@ const YOUNG: Duration = Duration::from_secs(60);
 pub(crate) struct PrivateFolder {
     name: Name,
     socket: OwnedFd,
-    /// The lock on the folder, held until the drop.
+    /// The lock on the folder, held until this is dropped.
     _lock: File,
 }
 
 impl PrivateFolder {
-    /// Creates the folder of `name` directly below `base`, after removing those of killed agents there. Fails if another
-    /// user could rename the folder, or if the file system supports no locks or sockets.
+    /// Creates the folder of `name` directly below `base`, after it has removed folders of killed agents there. Fails
+    /// if another user could rename the folder, or if the file system supports no locks or sockets.
     pub(crate) fn create(name: Name, base: &Path) -> Result<PrivateFolder> {
         if !is_safe(base)? {
             return Err(ErrorKind::PermissionDenied.into());
@@ -45,7 +46,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Returns the folder's name.
+    /// Returns the name that leads to the folder.
     pub(crate) const fn name(&self) -> &Name {
         &self.name
     }

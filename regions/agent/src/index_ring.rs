@@ -1,10 +1,10 @@
-//! A queue of indices in shared memory, from one process to the other.
+//! A queue of indices in shared memory, which one process writes and the other reads.
 //!
 //! ```text
 //!   push: indices[tail % DEPTH] = index, then tail + 1 ──► pop: waits while tail is the reader's head
 //! ```
-//! The tail counts for ever; each side keeps its own end of the queue. At most [`DEPTH`] indices are in the queue,
-//! because the reader answers each before the writer uses it again.
+//! The tail is never reset, and each side keeps its own end of the queue. At most [`DEPTH`] indices are in the queue,
+//! because the writer uses an index again only after the reader has answered it.
 
 use crate::slot::SPIN;
 use crate::sync::{AtomicU32, FutexWord, Ordering};
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 /// Largest number of indices in a ring.
 pub(crate) const DEPTH: usize = if cfg!(loom) { 2 } else { 32 };
 
-/// In the tail: a thread sleeps until it changes, and must be woken.
+/// Bit of the tail: the reader sleeps until the tail changes, and must be woken.
 const SLEEPS: u32 = 1;
-/// In the tail: nothing more is popped.
+/// Bit of the tail: the ring is closed, so that nothing more can be popped once it is empty.
 const CLOSED: u32 = 2;
-/// One index in the tail.
+/// Value by which the tail grows for each index.
 const ONE: u32 = 4;
 
 /// A ring of indices below [`DEPTH`]. All-zero bytes are an empty ring.
@@ -36,16 +36,16 @@ pub(crate) struct Head(u32);
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     put: u32,
-    /// Those of them that the reader was not told of.
+    /// Number of indices that were put in and that the reader was not told of.
     untold: u32,
 }
 
-/// The reason why nothing was popped.
+/// The reason why no index was popped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotPopped {
     /// The ring is empty.
     Empty,
-    /// The ring was closed, or its writer does not keep to the protocol.
+    /// The ring was closed, or its writer violates the protocol.
     Closed,
 }
 
@@ -62,7 +62,7 @@ impl IndexRing {
         (tail.put, tail.untold) = (tail.put.wrapping_add(1), tail.untold + 1);
     }
 
-    /// Shows the reader all indices that were put in, and wakes it.
+    /// Shows the reader all indices that were put in, and wakes it if it sleeps.
     pub(crate) fn tell(&self, tail: &mut Tail) {
         let more = core::mem::take(&mut tail.untold) * ONE;
         if more > 0 {
@@ -71,7 +71,7 @@ impl IndexRing {
         }
     }
 
-    /// Makes the reader find the ring closed once it is empty.
+    /// Closes the ring: the reader finds it closed once it is empty.
     pub(crate) fn close(&self) {
         self.change(|before| before | CLOSED);
     }
@@ -90,7 +90,8 @@ impl IndexRing {
         }
     }
 
-    /// Takes the next index out. Waits while there is none, at most for `wait`; `None` is for ever.
+    /// Takes the next index out of the ring. Waits while there is none, for at most the time `wait`, or without a limit
+    /// if that is `None`.
     pub(crate) fn pop(&self, head: &mut Head, wait: Option<Duration>) -> Result<usize, NotPopped> {
         let mut since = None;
         loop {

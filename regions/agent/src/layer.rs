@@ -1,4 +1,4 @@
-//! A layer of a process's pages: one store of the agent.
+//! A layer of the overlay of a process that is kept at the agent.
 
 use crate::connection::{Connection, Payload};
 use crate::message::{DISCARD, RESERVE};
@@ -8,17 +8,17 @@ use largesse_pages::shared::SharedMapping;
 use largesse_store::{Direction, Layer, PageStore, Ranges, StoreError, copy_past_caches};
 use std::sync::Arc;
 
-/// Granularity in bytes at which a new layer reserves: most writes follow earlier ones.
+/// Number of bytes to a multiple of which a new layer reserves room, because most writes follow earlier ones.
 const STEP: u64 = 64 << 10;
 
-/// A layer of this process: one store of the agent.
+/// A layer of this process's overlay, which is one store of the agent.
 #[derive(Debug)]
 pub(crate) struct AgentLayer {
     agent: Arc<Connection>,
     number: u32,
-    /// The memory of the store, if this process maps it, which is then copied to and from directly.
+    /// The memory of the store if this process maps all of it. Pages are then copied to and from it directly.
     window: Option<Arc<SharedMapping>>,
-    /// Addresses of spans of the store in windows that this process maps, used if `window` is `None`.
+    /// Addresses of the spans of the store in windows that this process maps. It is used if `window` is `None`.
     spans: SpanCache,
 }
 
@@ -41,14 +41,14 @@ impl AgentLayer {
         self.window.clone()
     }
 
-    /// Splits `len` bytes at `at` so that this process maps all of a part or nothing of it.
+    /// Splits the `len` bytes from `at` on into parts of which this process maps either all or nothing.
     pub(crate) fn parts(&self, at: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> + use<> {
         let whole = !self.agent.has_windows();
         let one = whole.then_some((at, 0..len));
         one.into_iter().chain((!whole).then(|| parts(at, len)).into_iter().flatten())
     }
 
-    /// Copies one [part](AgentLayer::parts), if this process maps it. Returns whether it does.
+    /// Copies one [part](AgentLayer::parts) if this process maps it. Returns whether it did.
     pub(crate) fn copy_mapped(
         &self,
         direction: Direction,
@@ -68,7 +68,8 @@ impl AgentLayer {
         Ok(true)
     }
 
-    /// Returns the address of bytes within one span, or `None` if the agent copies them.
+    /// Returns the address of bytes within one span; `None` if this process does not map the span, so that the agent
+    /// copies them.
     fn span_address(&self, at: u64) -> Result<Option<*mut u8>, StoreError> {
         if !self.agent.has_windows() {
             return Ok(None);
@@ -140,7 +141,8 @@ impl PageStore for AgentLayer {
 }
 
 impl Layer for AgentLayer {
-    /// Reserves only these bytes, rounded to `STEP`, because reserved memory is allocated; so it returns `false`.
+    /// Reserves only these bytes, rounded to `STEP`, because reserving allocates memory. Returns `false`, so that it is
+    /// called again for other bytes.
     fn make_room(&self, bytes: Range<u64>, _: &Ranges) -> Result<bool, StoreError> {
         let start = bytes.start / STEP * STEP;
         let end = bytes.end.next_multiple_of(STEP);

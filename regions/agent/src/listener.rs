@@ -13,11 +13,11 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The first pause of the fallback after another user connected.
+/// First pause, after a connection of another user, in which the fallback socket accepts nothing.
 const FIRST: Duration = Duration::from_millis(1);
-/// The longest pause of the fallback, which limits the cost of a flood to eight wake-ups a second.
+/// Longest pause of the fallback socket, which limits the cost of a flood to eight wake-ups a second.
 const LONGEST: Duration = Duration::from_millis(128);
-/// Time without a connection of another user after which the pauses start at the first again.
+/// Time without a connection of another user after which the pauses are short again.
 const CALM: Duration = Duration::from_secs(1);
 
 /// The two sockets at which an agent listens.
@@ -31,7 +31,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Opens both sockets. The folder is created below the first of `bases` that permits it. If none does, the agent
-    /// listens only at the fallback.
+    /// listens only at the fallback socket.
     pub(crate) fn open(bases: &[PathBuf]) -> Result<Listener> {
         let key = Name::new()?;
         let fallback = socket::listen(key.fallback().ok_or(std::io::ErrorKind::InvalidInput)?)?;
@@ -40,18 +40,18 @@ impl Listener {
         Ok(Listener { name, folder, fallback, throttle: Throttle::default() })
     }
 
-    /// Returns the name that programs are given.
+    /// Returns the name by which programs find the agent.
     pub(crate) const fn name(&self) -> &Name {
         &self.name
     }
 
-    /// Returns the sockets that may be accepted from now.
+    /// Returns the sockets from which connections may be accepted now.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
         let fallback = self.pause().is_none().then_some(&self.fallback);
         self.folder.iter().map(PrivateFolder::socket).chain(fallback)
     }
 
-    /// Returns the time until the fallback may be accepted from again; `None` if that is now.
+    /// Returns the time until the fallback socket may be accepted from again; `None` if it may be now.
     pub(crate) fn pause(&self) -> Option<Duration> {
         self.throttle.pause(Instant::now())
     }
@@ -70,8 +70,8 @@ impl Listener {
     }
 }
 
-/// Accepts pending connections, at most a full backlog. Returns the number of other users' connections, which it
-/// closes.
+/// Accepts pending connections, at most a full backlog, and adds those of this user and of root to `accepted`. Closes
+/// those of other users, and returns their number.
 fn drain(listener: &OwnedFd, accepted: &mut Vec<OwnedFd>) -> usize {
     let mut foreign = 0;
     for _ in 0..socket::BACKLOG {
@@ -85,7 +85,7 @@ fn drain(listener: &OwnedFd, accepted: &mut Vec<OwnedFd>) -> usize {
     foreign
 }
 
-/// Pauses that double with each connection of another user, up to the longest.
+/// Makes pauses that double with each connection of another user, up to the longest.
 #[derive(Debug, Default)]
 struct Throttle {
     last: Duration,

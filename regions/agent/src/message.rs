@@ -2,7 +2,7 @@
 
 use largesse_store::{MappedSpan, StoreError};
 
-/// Version of the protocol, which every change in this file increases. Both sides usually come from one build.
+/// Version of the protocol, which is increased with every change of this file. Both sides usually come from one build.
 pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0003;
 /// Capacity in bytes of a text in a message.
 const TEXT: usize = 200;
@@ -37,11 +37,11 @@ pub(crate) unsafe trait Plain: Copy + Default {
 #[repr(C)]
 pub(crate) struct Request {
     pub(crate) verb: u32,
-    /// Index of the store among those of this process.
+    /// Index of the store among the stores of this process; for requests about a queue, the number of the queue.
     pub(crate) store: u32,
     pub(crate) at: u64,
     pub(crate) len: u64,
-    /// Position of the bytes in the memory of a queue; 0 for other requests.
+    /// Position of the bytes in the memory of a queue; 0 in requests that are not for a queue.
     pub(crate) memory: u64,
 }
 
@@ -51,19 +51,19 @@ pub(crate) const WRITE: u32 = 3;
 pub(crate) const DISCARD: u32 = 4;
 /// Frees the stores of this process.
 pub(crate) const LEAVE: u32 = 5;
-/// Locates the span that contains `at` and those after it. Each is answered with a [`word`], which is 0 if the span is
-/// not in one of the windows sent with the [`Welcome`].
+/// Asks where the span that contains `at` and the spans after it lie. The answer has a [`word`] for each, which is 0 if
+/// the span is in none of the windows sent with the [`Welcome`].
 pub(crate) const FIND: u32 = 6;
-/// Opens the queue with the number `store` and `at` bytes of memory. Answered with a word: the number of the
+/// Opens the queue with the number `store`, with `at` bytes of memory. The answer is a word: the number of the
 /// mechanism, or 0 if the store has no queues.
 pub(crate) const OPEN: u32 = 7;
-/// Closes the queue with the number `store`, none of whose transfers is in flight.
+/// Closes the queue with the number `store`. None of its transfers may be in flight.
 pub(crate) const CLOSE: u32 = 8;
 
-/// Number of bits for the offset in an encoded span; the number of the window is above them.
+/// Number of low bits of an encoded span that hold its offset. The number of the window is above them.
 const WINDOW: u32 = 48;
 
-/// Encodes a mapped span in a word; `None` is 0.
+/// Encodes the position of a span in a 64-bit word; `None` is 0.
 pub(crate) fn word(found: Option<MappedSpan>) -> u64 {
     let word = found.and_then(|MappedSpan { window, at }| {
         let window = u16::try_from(window + 1).ok()?;
@@ -72,13 +72,13 @@ pub(crate) fn word(found: Option<MappedSpan>) -> u64 {
     word.unwrap_or(0)
 }
 
-/// Decodes a mapped span from a word.
+/// Decodes the position of a span from a 64-bit word; 0 is `None`.
 pub(crate) fn mapped_span(word: u64) -> Option<MappedSpan> {
     let window = usize::try_from(word >> WINDOW).ok()?.checked_sub(1)?;
     Some(MappedSpan { window, at: word & ((1 << WINDOW) - 1) })
 }
 
-/// The result of a request.
+/// The answer of the agent to a request.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Answer {
@@ -107,12 +107,12 @@ impl Answer {
         }
     }
 
-    /// Returns the answer for the result of a store.
+    /// Returns the answer that reports the result of a call of a store.
     pub(crate) fn to(result: Result<(), StoreError>) -> Answer {
         result.map_or_else(Answer::refusing, |()| Answer::default())
     }
 
-    /// Returns an answer that reports a lost store, with the reason in words, cut to the capacity.
+    /// Returns an answer that reports a lost store. The reason in `words` is cut to the capacity of the message.
     pub(crate) fn lost(words: &str) -> Answer {
         let (text_len, text) = text(words);
         Answer { verdict: LOST, text_len, text, ..Answer::default() }
@@ -133,28 +133,29 @@ impl Answer {
 #[repr(C)]
 pub(crate) struct Hello {
     pub(crate) version: u64,
-    /// Upper bound, in bytes, of the offsets of pages.
+    /// Upper bound of the offsets of pages, in bytes.
     pub(crate) bytes: u64,
     /// For a child about to be forked: the number of its parent's connection; otherwise 0.
     pub(crate) parent: u64,
-    /// Number of stores that the child shares with its parent.
+    /// Number of stores that the child will share with its parent.
     pub(crate) frozen: u64,
-    /// 1 if the parent's writable store is shared as well, so that the parent needs a new one, too.
+    /// 1 if the child will also share the store that the parent writes, so that the parent needs a new one, too;
+    /// otherwise 0.
     pub(crate) both: u64,
     /// Random number of the executed program: equal in all processes forked from it, different after `execve`.
     pub(crate) image: u64,
 }
 
-/// The answer to a [`Hello`]. Its descriptors are the page of `Alive`, the request slots, and the windows that the
-/// program copies to and from: those in which [`FIND`] locates spans, or one per new store, the child's before the
-/// parent's.
+/// The answer to a [`Hello`]. It carries descriptors: of the page of `Alive`, of the request slots, and of the windows
+/// that the program copies to and from. These are the windows in which [`FIND`] locates spans, or one window per new
+/// store, the child's before the parent's.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Welcome {
     pub(crate) version: u64,
     pub(crate) answer: Answer,
     pub(crate) connection: u64,
-    /// 1 if spans are located in the windows by [`FIND`].
+    /// 1 if spans are located in the windows by [`FIND`]; 0 if each window is one store.
     pub(crate) spans: u64,
     pub(crate) agent: u32,
     name_len: u32,
@@ -176,14 +177,14 @@ impl Default for Welcome {
 }
 
 impl Welcome {
-    /// Returns the answer to an accepted process; `called` is the store's name for people.
+    /// Returns the answer for a process that is accepted. `called` is the store's name for people.
     pub(crate) fn to(connection: u64, called: &str, spans: bool) -> Welcome {
         let (name_len, name) = text(called);
         let (spans, agent) = (u64::from(spans), std::process::id());
         Welcome { connection, spans, agent, name_len, name, ..Welcome::default() }
     }
 
-    /// Returns the answer to a refused process.
+    /// Returns the answer for a process that is refused because of `error`.
     pub(crate) fn refusing(error: StoreError) -> Welcome {
         Welcome { answer: Answer::refusing(error), ..Welcome::default() }
     }

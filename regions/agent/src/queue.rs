@@ -1,8 +1,8 @@
-//! The program's queue of transfers, which threads of the agent make.
+//! The program's queue of transfers that threads of the agent make.
 //!
-//! A transfer whose pages lie in several layers is made in pieces, one for each run of pages in one layer. Pieces in
-//! memory that this process maps are copied at once; each other piece takes a slot of the shared memory, which holds
-//! its bytes too.
+//! A transfer whose pages lie in several layers is made in pieces, one for each run of pages in one layer. Pieces whose
+//! store this process maps are copied at once. Each other piece takes a slot of the shared memory, and its bytes are
+//! there, too.
 
 use crate::connection::{Connection, Payload};
 use crate::index_ring::{DEPTH, Head, NotPopped, Tail};
@@ -28,18 +28,18 @@ pub(crate) struct AgentQueue {
     number: usize,
     mechanism: Mechanism,
     transfers: SplitTransfers,
-    /// The transfer of the piece in each slot.
+    /// Index of the transfer to which the piece in each slot belongs.
     pieces: [usize; DEPTH],
     free: Vec<usize>,
-    /// Pieces without a slot, with their transfers.
+    /// Pieces that wait for a free slot, each with the index of its transfer.
     waiting: VecDeque<(usize, Request)>,
     started: Tail,
     ended: Head,
 }
 
 impl AgentQueue {
-    /// Has the agent open a queue of `depth` transfers with `bytes` bytes of memory. `None` if its store has no
-    /// queues, or all queues of this process are in use.
+    /// Asks the agent to open a queue of `depth` transfers with `bytes` bytes of memory. Returns `None` if the agent's
+    /// store has no queues, or if all queues of this process are in use.
     pub(crate) fn open(
         agent: &Arc<Connection>,
         overlay: &Arc<Overlay<AgentLayer>>,
@@ -73,7 +73,7 @@ impl AgentQueue {
         self.agent.requests().transfers(self.number)
     }
 
-    /// Copies the pieces of a transfer that are mapped, and adds the others.
+    /// Splits a transfer into pieces: copies those whose store this process maps, and adds the others to `waiting`.
     fn split(&mut self, of: usize, transfer: &Transfer) -> Result<(), StoreError> {
         let mut done = transfer.memory.start;
         while done < transfer.memory.end {
@@ -107,7 +107,8 @@ impl AgentQueue {
         }
     }
 
-    /// Takes what the agent has ended; waits for it, at most for `wait`. Returns whether more may follow.
+    /// Ends the pieces that the agent has completed. If there are none, waits for one, for at most the time `wait`.
+    /// Returns whether more may follow.
     fn collect(&mut self, wait: Duration) -> bool {
         let mut wait = wait;
         loop {
@@ -124,7 +125,7 @@ impl AgentQueue {
         }
     }
 
-    /// Ends all transfers, since the agent is gone.
+    /// Ends all transfers with an error, since the agent has died.
     fn fail(&mut self) {
         let in_slots = (0..DEPTH).filter(|slot| !self.free.contains(slot)).map(|slot| self.pieces[slot]);
         let pieces: Vec<usize> = in_slots.chain(self.waiting.drain(..).map(|(of, _)| of)).collect();
@@ -190,14 +191,14 @@ impl TransferQueue for AgentQueue {
         self.transfers.drain(done);
     }
 
-    /// There is none: the program needs no descriptor of the agent.
+    /// Returns `None`, since the program has no descriptor of the agent.
     fn descriptor(&self) -> Option<c_int> {
         None
     }
 }
 
 impl Drop for AgentQueue {
-    /// Waits for the transfers in flight, which use the memory.
+    /// Waits for the transfers in flight, because they use the queue's memory.
     fn drop(&mut self) {
         while self.transfers.unended() > 0 {
             self.reap(LOOK, &mut |_| {});

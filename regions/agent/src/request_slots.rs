@@ -1,9 +1,9 @@
-//! The memory shared by one process of the program and the agent.
+//! The memory that one process of the program shares with the agent.
 //!
 //! ```text
 //!   request slots │ a buffer for each of them ║ queue 0: transfer slots │ memory ║ queue 1: the same
 //! ```
-//! The part of a queue has memory only while the queue is open.
+//! A queue's part of the shared file has memory only while the queue is open.
 
 use crate::slot::RequestSlot;
 use crate::transfer_slots::TransferSlots;
@@ -12,45 +12,46 @@ use core::ptr::NonNull;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
 use largesse_pages::{MapError, MapOp, SPAN, base_page};
 
-/// Number of concurrent requests: a fault, an eviction, and others that reserve or discard.
+/// Number of requests at a time: one for a fault, one for an eviction, and others that reserve or discard.
 pub(crate) const SLOTS: usize = 4;
-/// Size in bytes of a slot's page buffer, the most that one request transfers.
+/// Size in bytes of the page buffer of a slot: the largest number of bytes that one request carries.
 pub(crate) const MAX_TRANSFER: usize = 2 << 20;
-/// Offset in bytes of the first page buffer.
+/// Offset in bytes of the first page buffer in the shared memory.
 const PAGES: usize = 4096;
-/// Offset in bytes of the first queue.
+/// Offset in bytes of the first queue in the shared memory.
 const FIRST_QUEUE: usize = (PAGES + SLOTS * MAX_TRANSFER).next_multiple_of(SPAN);
 /// Number of queues: one for reads, one for writes.
 pub(crate) const QUEUES: usize = 2;
-/// Largest memory of a queue, in pages: two transfer units of the largest size.
+/// Largest size of the memory of a queue, in pages: two transfer units of the largest size.
 const QUEUE_PAGES: usize = 1024;
 
 const _: () = assert!(SLOTS * size_of::<RequestSlot>() <= PAGES);
 
-/// Returns the number of bytes before the memory of a queue.
+/// Returns the number of bytes of a queue's part that precede the memory of the queue.
 fn lead() -> usize {
     size_of::<TransferSlots>().next_multiple_of(base_page())
 }
 
-/// Returns the offset of a queue.
+/// Returns the offset in bytes of a queue's part of the shared memory.
 fn queue_at(number: usize) -> usize {
     FIRST_QUEUE + number * (lead() + QUEUE_PAGES * base_page())
 }
 
-/// A mapping of the slots in one of the two processes.
+/// A mapping of the shared memory in one of the two processes.
 #[derive(Debug)]
 pub(crate) struct RequestSlots(SharedMapping);
 
 impl RequestSlots {
-    /// Creates the shared memory, in the agent. `carries` says whether it has page buffers, which programs that copy
-    /// pages by themselves do not need.
+    /// Creates the file of the shared memory, in the agent. With `carries` it has page buffers, which programs that
+    /// copy pages themselves do not need.
     pub(crate) fn file(carries: bool) -> Result<MemoryFile, MapError> {
         let file = MemoryFile::new(c"largesse-ring", if carries { queue_at(QUEUES) } else { PAGES })?;
         allocate(&file, 0..file.len().min(FIRST_QUEUE))?;
         Ok(file)
     }
 
-    /// Allocates the part of a queue with `bytes` bytes of memory, in the agent. The program must not use it yet.
+    /// Allocates memory for a queue's part, with `bytes` bytes of queue memory, in the agent. The program must not use
+    /// it before the answer.
     pub(crate) fn open_queue(&self, file: &MemoryFile, number: usize, bytes: usize) -> Result<(), MapError> {
         let part = queue_at(number)..queue_at(number) + lead() + bytes;
         allocate(file, part.clone())?;
@@ -68,13 +69,13 @@ impl RequestSlots {
         let _ = file.punch(at, len); // what is refused stays
     }
 
-    /// Uses a mapping as slots. Returns `None` if it is too short.
+    /// Makes request slots of a mapping. Returns `None` if the mapping is too short.
     pub(crate) fn over(mapping: SharedMapping) -> Option<RequestSlots> {
         let _ = mapping.lock(0, mapping.len().min(FIRST_QUEUE)); // fails where RLIMIT_MEMLOCK forbids it
         (mapping.len() >= PAGES).then_some(RequestSlots(mapping))
     }
 
-    /// Returns whether there are queues with room for `bytes` bytes of memory.
+    /// Returns whether the shared memory has queues with room for `bytes` bytes of memory each.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.0.len() >= queue_at(QUEUES) && bytes <= QUEUE_PAGES * base_page()
     }
@@ -94,7 +95,7 @@ impl RequestSlots {
         unsafe { self.0.start().add(queue_at(number) + lead()) }
     }
 
-    /// Returns bytes of a queue's memory.
+    /// Returns the bytes of `range` in a queue's memory.
     ///
     /// # Safety
     ///
@@ -114,7 +115,7 @@ impl RequestSlots {
         unsafe { self.0.start().cast().as_ref() }
     }
 
-    /// Returns the page buffer of a slot, or `None` if it has less than `len` bytes.
+    /// Returns the address of a slot's page buffer; `None` if the buffer has less than `len` bytes.
     pub(crate) fn pages(&self, slot: usize, len: usize) -> Option<NonNull<u8>> {
         let at = PAGES + slot * MAX_TRANSFER;
         let inside = len <= MAX_TRANSFER && at + len <= self.0.len();
@@ -122,7 +123,7 @@ impl RequestSlots {
         inside.then(|| unsafe { self.0.start().add(at) })
     }
 
-    /// Sets whether a forked child inherits the mapping or has nothing at its addresses.
+    /// Sets whether a forked child inherits the mapping. If not, it has nothing at its addresses.
     pub(crate) fn inherited(&self, yes: bool) -> Result<(), MapError> {
         self.0.inherited(yes)
     }

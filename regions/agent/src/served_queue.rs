@@ -1,10 +1,11 @@
-//! The agent's side of a queue: threads that make its transfers, each over queues of the stores.
+//! The agent's side of a queue of transfers: threads make the transfers, each by queues of the stores.
 //!
 //! ```text
 //!   started ──► thread that has the lead: takes some, passes the lead on ──► TransferQueue of the store ──► ended
 //! ```
-//! One idle thread has the lead, and sleeps until the program starts a transfer; the others wait for the lead. So a
-//! transfer never waits for the end of another one while a thread is idle, and an idle agent wakes one thread.
+//! The thread that has the lead is idle, and sleeps until the program starts a transfer; the other idle threads wait
+//! for the lead. So a transfer never waits for the end of another one while a thread is idle, and an idle agent wakes
+//! one thread.
 
 use crate::index_ring::{Head, NotPopped, Tail};
 use crate::message::{Answer, READ, Request, WRITE};
@@ -13,24 +14,24 @@ use largesse_store::{Direction, ProvidedStore, QueueBytes, StoreError, Transfer,
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Largest number of transfers that one thread has in flight. More would wait for each other on one connection while
-/// another thread is idle.
+/// Largest number of transfers that one thread has in flight. More of them would wait for each other on one connection
+/// while another thread is idle.
 const IN_FLIGHT: usize = 8;
-/// Longest time between two looks for new transfers while others are in flight.
+/// Longest time between two checks for new transfers while others are in flight.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// A store of one process, which its forked children may read as well.
+/// A store of one process, which the process's forked children may read as well.
 pub(crate) type SharedStore = Arc<dyn ProvidedStore>;
 
-/// The ends of both rings that are the agent's.
+/// The agent's ends of a queue's two rings: the reader's end of `started`, and the writer's end of `ended`.
 #[derive(Debug, Default)]
 pub(crate) struct ServedQueue {
-    /// Held by the thread that has the lead.
+    /// The reader's end of the ring of started transfers. The thread that holds its lock has the lead.
     started: Mutex<Head>,
     ended: Mutex<Tail>,
 }
 
-/// A store that one thread uses, and the thread's queue of it.
+/// A store that one serving thread uses, and that thread's queue of the store.
 struct OpenStore {
     number: u32,
     store: SharedStore,
@@ -42,8 +43,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ServedQueue {
-    /// Makes transfers until the queue is closed. `memory` returns the queue's memory, and `store` a store by its
-    /// number.
+    /// Makes the queue's transfers in the calling thread until the queue is closed. `memory` returns the queue's
+    /// memory, and `store` returns a store by its number.
     pub(crate) fn serve(
         &self,
         slots: &TransferSlots,
@@ -75,7 +76,8 @@ impl ServedQueue {
         }
     }
 
-    /// Takes the next slot. An idle thread waits for it; another one leaves it to the idle thread that does, if any.
+    /// Takes the next started slot. An idle thread waits for one. A thread that is not idle takes one only if no idle
+    /// thread waits for it.
     fn take(&self, slots: &TransferSlots, idle: bool) -> Result<usize, NotPopped> {
         if idle {
             return slots.started.pop(&mut lock(&self.started), None);
@@ -97,7 +99,8 @@ impl ServedQueue {
     }
 }
 
-/// Returns this thread's queue of a store. A fork that failed gives the number to another store.
+/// Returns the calling thread's queue of the store with this number. It opens a new queue if the number belongs to
+/// another store than before, as after a fork that failed.
 fn opened(
     open: &mut Vec<OpenStore>,
     number: u32,

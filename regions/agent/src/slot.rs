@@ -18,13 +18,13 @@ const AGENT: u32 = 1;
 const CLOSED: u32 = 2;
 const SLEEPS: u32 = 4;
 
-/// Time to spin before sleeping: a wake-up costs more than most answers take, and on two processors a spinning
-/// thread delays the other side.
+/// Time for which a thread spins before it sleeps. A wake-up costs more than most answers take, and on two processors a
+/// spinning thread delays the other side.
 pub(crate) const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 20 });
-/// Interval at which a sleeping thread checks that the other side is alive.
+/// Time between two checks of a sleeping thread whether the other side is alive.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// A slot in memory shared by both processes. All-zero bytes are a valid slot whose turn is the program's.
+/// A slot in the memory that program and agent share. All-zero bytes are a valid slot whose turn is the program's.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct RequestSlot {
@@ -39,8 +39,8 @@ unsafe impl Sync for RequestSlot {}
 unsafe impl Send for RequestSlot {}
 
 impl RequestSlot {
-    /// Sends a request from the program and waits for the answer. Only the thread that took the slot may call it. Returns
-    /// `None` if the agent is not `alive`.
+    /// Sends a request from the program and waits for the answer. Only the thread that took the slot may call it.
+    /// Returns `None` once `alive` returns false.
     pub(crate) fn ask(&self, request: Request, alive: impl Fn() -> bool) -> Option<Answer> {
         // SAFETY: the turn is the program's.
         self.request.with_mut(|at| unsafe { *at = request });
@@ -50,7 +50,8 @@ impl RequestSlot {
         Some(self.answer.with(|at| unsafe { *at }))
     }
 
-    /// Serves one request in the agent. Returns `None` if the slot is closed.
+    /// Serves one request in the agent: waits for it, and answers it with what `serve` returns. Returns `None` if the
+    /// slot is closed.
     pub(crate) fn serve(&self, serve: impl FnOnce(Request) -> Answer) -> Option<()> {
         if self.await_turn(PROGRAM, None)? == CLOSED {
             return None;
@@ -69,7 +70,7 @@ impl RequestSlot {
         self.pass(CLOSED);
     }
 
-    /// Sets the turn, wakes a sleeping thread, and returns the turn before.
+    /// Sets the turn to `to`, wakes a sleeping thread, and returns the turn before.
     fn pass(&self, to: u32) -> u32 {
         // Release: pairs with the Acquire in `await_turn`, so that the other side sees what was written.
         let before = self.turn.swap(to, Ordering::Release);
@@ -79,7 +80,7 @@ impl RequestSlot {
         before & !SLEEPS
     }
 
-    /// Waits while the turn is `other`, and returns the new turn. Returns `None` if the other side is not `alive`.
+    /// Waits while the turn is `other`, and returns the new turn. Returns `None` once `alive` returns false.
     fn await_turn(&self, other: u32, alive: Option<&dyn Fn() -> bool>) -> Option<u32> {
         let since = Instant::now();
         loop {

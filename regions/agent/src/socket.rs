@@ -8,17 +8,17 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
-/// Most descriptors in one message.
+/// Largest number of descriptors in one message.
 pub(crate) const MOST: usize = 64;
-/// Most pending connections at each socket of an agent.
+/// Largest number of pending connections at each socket of an agent.
 pub(crate) const BACKLOG: c_int = 64;
 /// Size in bytes of the control messages of one message: descriptors and credentials, each with its header.
 const CONTROL: usize = 512;
-/// Number of hexadecimal digits of a key.
+/// Number of hexadecimal digits of the key in an agent's name.
 const DIGITS: usize = 32;
-/// Path of the socket below its folder.
+/// Path of the socket, relative to its folder.
 const SOCKET: &str = "/agent";
-/// Prefix of a folder's own name, and of a fallback name.
+/// Prefix of the name of an agent's folder, and of the name of an abstract socket.
 const PREFIX: &str = "largesse-";
 
 /// The address of an agent: a random key, usually at the end of the path of the folder that holds its socket. The key
@@ -30,7 +30,7 @@ pub struct Name(String);
 type Address = (libc::sockaddr_un, libc::socklen_t);
 
 impl Name {
-    /// Returns a new random name without a folder.
+    /// Returns a new name with a random key, and without a folder.
     pub fn new() -> Result<Name> {
         let mut random = [0_u8; DIGITS / 2];
         // SAFETY: the buffer has the length given.
@@ -40,8 +40,8 @@ impl Name {
         Ok(Name(random.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// Returns the same key with a folder directly below `base`. `None` if `base` is not an absolute path in UTF-8, or
-    /// if the socket's path would be longer than 107 bytes.
+    /// Returns the same key with a folder directly below `base`. Returns `None` if `base` is not an absolute path in
+    /// UTF-8, or if the socket's path would be longer than 107 bytes.
     pub(crate) fn below(&self, base: &Path) -> Option<Name> {
         Name::parse(base.join(format!("{PREFIX}{}", self.key())).to_str()?)
     }
@@ -76,12 +76,12 @@ impl Name {
         (self.0.len() > DIGITS).then_some(&self.0)
     }
 
-    /// Returns the address of the socket in the folder, if the name has one.
+    /// Returns the address of the socket in the folder, if the name has a folder.
     pub(crate) fn in_folder(&self) -> Option<Address> {
         address(&[self.folder()?, SOCKET])
     }
 
-    /// Returns the abstract address, which needs no file system.
+    /// Returns the address of the abstract socket, which needs no file system.
     pub(crate) fn fallback(&self) -> Option<Address> {
         address(&["\0", PREFIX, self.key()])
     }
@@ -91,7 +91,7 @@ impl Name {
     }
 }
 
-/// Returns the address of the joined parts, or `None` if they leave no room for a final zero. Allocates nothing.
+/// Returns the address made of the joined `parts`; `None` if they leave no room for a final zero. Allocates nothing.
 fn address(parts: &[&str]) -> Option<Address> {
     // SAFETY: all-zero bytes are a valid address.
     let mut address: libc::sockaddr_un = unsafe { zeroed() };
@@ -142,14 +142,14 @@ pub(crate) fn listen((address, len): Address) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Returns the oldest pending connection, or an error if there is none.
+/// Accepts the oldest pending connection. Returns an error if there is none.
 pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd> {
     // SAFETY: the descriptor is open, and no address is requested.
     owned(unsafe { libc::accept4(listener.as_raw_fd(), null_mut(), null_mut(), libc::SOCK_CLOEXEC) })
 }
 
-/// Connects to the agent of that name, which must belong to this user or to root. The fallback is tried if the folder
-/// cannot be reached, as in a chroot or another mount namespace.
+/// Connects to the agent of the given name, which must belong to this user or to root. Tries the abstract socket if the
+/// folder cannot be reached, as in a chroot or another mount namespace.
 pub(crate) fn connect(name: &Name) -> Result<OwnedFd> {
     if let Some(Ok(socket)) = name.in_folder().map(connect_to) {
         return Ok(socket);
@@ -187,7 +187,7 @@ pub(crate) fn peer(socket: &OwnedFd) -> Result<libc::ucred> {
     Ok(who)
 }
 
-/// Returns whether the user is this process's own, or root.
+/// Returns whether the user is this process's user, or root.
 pub(crate) fn trusted(uid: libc::uid_t) -> bool {
     // SAFETY: the call has no preconditions.
     uid == 0 || uid == unsafe { libc::geteuid() }
@@ -220,7 +220,7 @@ pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[RawFd]) -> Res
     if sent < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A received message: its length in bytes, its descriptors, and the pid of its sender, 0 if unknown.
+/// A received message: its length in bytes, its descriptors, and the process number of its sender (0 if unknown).
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) len: usize,
@@ -228,7 +228,7 @@ pub(crate) struct Received {
     pub(crate) pid: i32,
 }
 
-/// Receives one message. Its length is 0 if the other side has closed the connection.
+/// Receives one message into `into`. Its length is 0 if the other side has closed the connection.
 pub(crate) fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<Received> {
     let mut control = MaybeUninit::<[u64; CONTROL / 8]>::zeroed();
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };

@@ -6,7 +6,7 @@ use largesse_pages::SPAN;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-/// The agent's answers about spans. An answer is valid as long as any page of its span is reserved.
+/// The addresses of spans that the agent has told. An address is valid while any page of its span is reserved.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCache(RwLock<Known>);
 
@@ -17,7 +17,7 @@ struct Known {
     forgotten: u64,
 }
 
-/// The address of a span in a window.
+/// The address at which this process maps a span.
 #[derive(Clone, Copy, Debug)]
 struct SpanAddress(NonNull<u8>);
 
@@ -27,8 +27,8 @@ unsafe impl Send for SpanAddress {}
 unsafe impl Sync for SpanAddress {}
 
 impl SpanCache {
-    /// Returns the address of the span that contains `at`; `None` if the span is not mapped here. On the first use of a
-    /// span, `ask` returns the addresses of it and of some spans after it.
+    /// Returns the address of the span that contains `at`; `None` if this process does not map the span. At the first
+    /// use of a span, `ask` must return the addresses of that span and of some spans after it.
     pub(crate) fn find<E>(
         &self,
         at: u64,
@@ -55,7 +55,7 @@ impl SpanCache {
         Ok(address)
     }
 
-    /// Forgets the spans of discarded bytes, so that the next use asks again.
+    /// Forgets the addresses of the spans of discarded bytes, so that the next use asks again.
     pub(crate) fn forget(&self, bytes: &Range<u64>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.forgotten += 1;
@@ -70,7 +70,8 @@ pub(crate) fn within_span(at: u64) -> usize {
     usize::try_from(at % SPAN as u64).unwrap_or(0)
 }
 
-/// Splits `len` bytes at `at` by span. Yields the offset of each part and its range of bytes.
+/// Splits the `len` bytes from `at` on at the ends of spans. Yields for each part its offset in the store, and its
+/// range in the `len` bytes.
 pub(crate) fn parts(at: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
     let first = (SPAN - within_span(at)).min(len);
     let starts = core::iter::once(0).chain((first..len).step_by(SPAN)).take_while(move |&it| it < len);

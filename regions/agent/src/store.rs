@@ -10,7 +10,7 @@ use largesse_store::{Fork, Overlay, PageStore, StoreError, TransferQueue};
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Far memory at an agent, in one layer, and in further ones once the process forks.
+/// Far memory kept at an agent, in one layer, and in further layers after forks.
 #[derive(Debug)]
 pub struct AgentStore {
     name: Name,
@@ -23,7 +23,7 @@ pub struct AgentStore {
 /// The facts about the agent that users are shown.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// Pid of the agent.
+    /// Process number of the agent.
     pub agent: u32,
     /// Name of the agent's store, without secrets.
     pub store: String,
@@ -33,12 +33,12 @@ pub struct About {
 #[derive(Debug)]
 struct Forking {
     child: Joined,
-    /// Whether the parent needs a new layer, too.
+    /// Whether the parent needs a new layer as well as the child.
     both: bool,
 }
 
 impl AgentStore {
-    /// Connects to the agent of that name, for pages at offsets below `bytes`.
+    /// Connects to the agent of the given name, for pages at offsets below `bytes`.
     pub fn connect(name: &Name, bytes: usize) -> Result<AgentStore, AgentRefused> {
         let hello = Hello { bytes: bytes as u64, ..first_words() };
         let joined = Joined::new(name, hello)?;
@@ -112,7 +112,7 @@ fn first_words() -> Hello {
     Hello { version: VERSION, image: image(), ..Hello::default() }
 }
 
-/// Returns a number that differs between programs that one process executes one after the other.
+/// Returns a number that is different for programs that one process executes one after the other (`execve`).
 fn image() -> u64 {
     let mut hasher = DefaultHasher::new();
     // SAFETY: `AT_RANDOM` is the address of sixteen random bytes that the kernel gives to each program, or 0.
@@ -124,7 +124,7 @@ fn image() -> u64 {
     hasher.finish()
 }
 
-/// Converts a refusal during a fork to a store error.
+/// Converts a refusal of a connection during a fork to a store error.
 fn in_words(refused: AgentRefused) -> StoreError {
     match refused {
         AgentRefused::Store(error) => error,
@@ -149,7 +149,7 @@ impl PageStore for AgentStore {
         self.overlay.discard(at, len);
     }
 
-    /// Without a queue if this process copies all pages itself.
+    /// Opens a queue at the agent. Returns `None` if this process maps all stores and so copies all pages itself.
     fn open_queue(&self, bytes: usize, depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
         let queue = AgentQueue::open(&self.now(), &self.overlay, bytes, depth)?;
         Ok(queue.map(|queue| Box::new(queue) as Box<dyn TransferQueue>))

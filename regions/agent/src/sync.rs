@@ -1,5 +1,5 @@
-//! Atomics and sleeping on them, the only ones in this crate. Under loom a lock and a condition variable stand for the
-//! kernel's queue of sleepers, so that loom finds a lost wake-up as a deadlock.
+//! Atomics, and sleeping until they change: this crate uses no others. Under loom, a lock and a condition variable take
+//! the place of the kernel's queue of sleepers, so that loom finds a lost wake-up as a deadlock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) use loom::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// A cell with loom's interface over the standard one.
+/// A cell of the standard library with the interface of loom's.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
@@ -27,7 +27,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A word on which threads of several processes sleep.
+/// A word in shared memory, on which threads of several processes sleep until it changes.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
@@ -35,7 +35,7 @@ pub(crate) struct FutexWord(AtomicU32);
 
 #[cfg(not(loom))]
 impl FutexWord {
-    /// Sleeps while the word holds `value`, for at most the time given; may return early.
+    /// Sleeps while the word holds `value`, for at most the time `wait` if it is given. It may return early.
     pub(crate) fn wait(&self, value: u32, wait: Option<Duration>) {
         largesse_pages::shared::wait_across(&self.0, value, wait);
     }

@@ -1,4 +1,4 @@
-//! Tests of programs and agents, which are threads of one process or processes forked from it.
+//! Tests of programs and agents, as threads of one process or as processes forked from it.
 
 mod late;
 mod near;
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 const PAGE: usize = 4096;
 const BYTES: usize = 16 << 20;
 
-/// A provider reached by calls only, as on another machine. Each store has room for `room` pages.
+/// A provider whose stores the program cannot map, as if they were on another machine. Each store has room for `room`
+/// pages.
 #[derive(Debug, Default)]
 struct RemoteProvider {
     room: usize,
@@ -99,7 +100,7 @@ fn store(name: &Name) -> AgentStore {
     AgentStore::connect(name, BYTES).unwrap()
 }
 
-/// Writes whole pages, each filled with one of the bytes.
+/// Writes pages from page `first` on, each filled with one of the bytes.
 fn write(store: &AgentStore, first: usize, bytes: &[u8]) {
     let pages: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; PAGE]).collect();
     store.write((first * PAGE) as u64, &pages).unwrap();
@@ -114,7 +115,7 @@ fn read(store: &AgentStore, first: usize, pages: usize) -> Vec<u8> {
     bytes.chunks_exact(PAGE).map(|page| page[0]).collect()
 }
 
-/// Forks as the pager does. The child exits with 0 if `child` returns true.
+/// Forks as the pager does, and returns the exit status of the child, which is 0 if `child` returns true.
 fn forked(store: &AgentStore, child: impl FnOnce() -> bool) -> i32 {
     store.fork(Fork::Before { bytes: BYTES as u64 }).unwrap();
     // SAFETY: the child runs only `child`, and ends without exit handlers.
@@ -131,7 +132,7 @@ fn forked(store: &AgentStore, child: impl FnOnce() -> bool) -> i32 {
     }
 }
 
-/// Returns when `condition` is true; panics after 20 seconds.
+/// Waits until `condition` is true; panics after 20 seconds.
 #[track_caller]
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let since = Instant::now();
@@ -242,7 +243,7 @@ fn threads_transfer_pages_concurrently() {
     }
 }
 
-/// Kills the agent during transfers: each thread must get an error, and none may wait forever.
+/// Kills the agent during transfers. Each thread must get an error, and none may wait forever.
 #[test]
 fn agent_death_is_an_error() {
     for storage in [|| PageStorage::memory().unwrap(), remote as fn() -> PageStorage, near] {
@@ -309,7 +310,8 @@ fn operations() -> impl Strategy<Value = Vec<StoreOperation>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Compares reads with a model. A failed fork creates the same layers in the parent as a successful one.
+    /// Compares reads of a program that forks with a model. A fork that fails creates the same layers in the parent as
+    /// one that succeeds.
     #[test]
     fn reads_return_the_last_write(operations in operations()) {
         for name in all_storages() {

@@ -14,14 +14,14 @@ use crate::sync::UnsafeCell;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct TransferSlots {
-    /// Slots whose transfers the agent makes.
+    /// Ring of the slots whose transfers the program has started, for the agent.
     pub(crate) started: Aligned<IndexRing>,
-    /// Slots whose transfers have ended.
+    /// Ring of the slots whose transfers have ended, for the program.
     pub(crate) ended: Aligned<IndexRing>,
     slots: [TransferSlot; DEPTH],
 }
 
-/// A value that shares no cache line with others.
+/// A value that shares no cache line with other values.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Aligned<T>(T);
@@ -58,7 +58,7 @@ impl TransferSlots {
     ///
     /// # Safety
     ///
-    /// As for [`set_request`](TransferSlots::set_request).
+    /// The calling process owns the slot, and no other thread of it accesses the slot.
     pub(crate) unsafe fn request(&self, slot: usize) -> Request {
         // SAFETY: the caller's promise. Any bytes are a request.
         self.slots[slot].request.with(|at| unsafe { *at })
@@ -68,7 +68,7 @@ impl TransferSlots {
     ///
     /// # Safety
     ///
-    /// As for [`set_request`](TransferSlots::set_request).
+    /// The calling process owns the slot, and no other thread of it accesses the slot.
     pub(crate) unsafe fn set_answer(&self, slot: usize, answer: Answer) {
         // SAFETY: the caller's promise.
         self.slots[slot].answer.with_mut(|at| unsafe { *at = answer });
@@ -78,7 +78,7 @@ impl TransferSlots {
     ///
     /// # Safety
     ///
-    /// As for [`set_request`](TransferSlots::set_request).
+    /// The calling process owns the slot, and no other thread of it accesses the slot.
     pub(crate) unsafe fn answer(&self, slot: usize) -> Answer {
         // SAFETY: the caller's promise. Any bytes are an answer.
         self.slots[slot].answer.with(|at| unsafe { *at })

@@ -27,7 +27,7 @@ pub unsafe trait Backing {
     /// Returns the number of spans in the range.
     fn spans(&self) -> usize;
 
-    /// Commits spans and returns the kind of their pages. The spans are whole units, or part of one unit (see `unit`).
+    /// Commits spans and returns the kind of their pages. They are whole [units](Backing::unit), or part of one unit.
     fn commit(&self, first: usize, spans: usize) -> Result<SpanKind, MapError>;
 
     /// Returns the number of spans that are committed together, aligned to that number (512 for 1 GiB pages, else 1).
@@ -35,15 +35,15 @@ pub unsafe trait Backing {
         1
     }
 
-    /// Chooses whether committed spans without contents get large pages at first touch, if the backing has a choice.
-    /// Returns their kind, or `None` if nothing changed.
+    /// Sets whether committed spans without contents get large pages at first touch, if the backing has a choice.
+    /// Returns their new kind; `None` if nothing changed.
     fn prefer_large(&self, first: usize, spans: usize, large: bool) -> Option<SpanKind> {
         let _ = (first, spans, large);
         None
     }
 
-    /// Lets the kernel reclaim the memory of committed spans under memory pressure; a span then reads as before or as
-    /// zero until it is written to. Returns `false` if the backing cannot.
+    /// Lets the kernel take the memory of committed spans when memory is short. Until a span is written to, it reads as
+    /// before or as zero. Returns `false` if the backing cannot do this.
     ///
     /// # Safety
     /// Nothing uses the contents of the spans.
@@ -65,19 +65,19 @@ pub unsafe trait Backing {
     /// Both ranges are committed and do not overlap, and nothing uses the target's contents.
     unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool;
 
-    /// Populates committed spans. Returns `false` if the backing cannot.
+    /// Populates committed spans with pages. Returns `false` if the backing cannot do this.
     fn populate(&self, first: usize, spans: usize) -> bool;
 
     /// Returns whether any page of a committed span is resident.
     fn any_resident(&self, span: usize) -> bool;
 
-    /// Returns the number of requests that were served with less than they asked for, by kind of refusal.
+    /// Returns the number of requests of which less was granted than they asked for, for one kind of refusal.
     fn refused(&self, what: Refusal) -> u64 {
         let _ = what;
         0
     }
 
-    /// Declares whether the contents of `len` bytes at `offset` matter from now on. A backing may discard unwanted
+    /// Sets whether the contents of the `len` bytes at `offset` matter from now on. A backing may discard unwanted
     /// contents, which then read as zero or as before.
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         let _ = (offset, len, wanted);

@@ -5,7 +5,7 @@ use crate::extent::{Extents, NONE};
 const EXACT: u32 = 16;
 const BINS: usize = 256;
 
-/// Returns the bin of a length in granules. Lengths below 16 have a bin each.
+/// Returns the index of the bin for extents of `len` granules. Lengths below 16 have a bin each.
 fn bin_of(len: u32) -> usize {
     if len < EXACT {
         return len as usize;
@@ -57,7 +57,7 @@ impl Bins {
         }
     }
 
-    /// Returns free extents that may hold `len` granules, in the order of bins, small ones first. Those of the first
+    /// Returns free extents that may hold `len` granules, in the order of bins, small ones first. Extents of the first
     /// bin may be shorter than `len`.
     pub(crate) fn from<'a>(&'a self, extents: &'a Extents, len: u32) -> impl Iterator<Item = u32> + 'a {
         let mut bin = bin_of(len);

@@ -1,4 +1,4 @@
-//! Colours blocks: those of equal size start at different offsets, for the sake of caches.
+//! Colours blocks: blocks of equal size start at different offsets, so that they spread over the cache.
 //!
 //! Blocks of a C library start at the same offset of a page, so that two equal vectors compete for the same cache sets
 //! and DRAM banks, and a load 4096 bytes from an earlier store aliases with it in the processor. Successive blocks

@@ -1,15 +1,15 @@
-//! Records extents, which are runs of used or free granules, by boundary tags in a table, which find them from either
-//! end.
+//! Records extents, which are runs of used or free granules, in a table of boundary tags, by which an extent is found
+//! from either end.
 
 use largesse_pages::{Table, Zeroed};
 
-/// Links use this value for no extent.
+/// Index that stands for no extent in a link.
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub(crate) enum ExtentState {
-    /// The granule is not the first of an extent.
+    /// The granule is inside an extent, not the first of one.
     #[default]
     Inside = 0,
     Free,
@@ -23,7 +23,8 @@ pub(crate) struct BoundaryTag {
     /// Length of the extent that ends with this granule, in granules.
     pub(crate) back: u32,
     pub(crate) state: ExtentState,
-    /// For a free extent, the next one in its bin. For a used one, the tag that the owner has given to it.
+    /// For a free extent, the next free extent in its bin. For a used extent, the tag that the arena's owner has given
+    /// it.
     pub(crate) next: u32,
     pub(crate) prev: u32,
     /// For a free extent, the time at which it was freed, in seconds of the caller's clock.
@@ -33,7 +34,7 @@ pub(crate) struct BoundaryTag {
 // SAFETY: zero bytes are a tag of state `Inside`.
 unsafe impl Zeroed for BoundaryTag {}
 
-/// Holds the tags of all granules, which extents tile without gaps.
+/// The tags of all granules. Together, the extents cover all granules without gaps.
 #[derive(Debug)]
 pub(crate) struct Extents(Table<BoundaryTag>);
 
@@ -58,7 +59,7 @@ impl Extents {
         self.get_mut(at + len - 1).back = len;
     }
 
-    /// Marks the extent at `at` as part of another one.
+    /// Marks the extent that began at `at` as part of another one.
     pub(crate) fn forget(&mut self, at: u32) {
         self.get_mut(at).state = ExtentState::Inside;
     }

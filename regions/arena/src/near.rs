@@ -8,7 +8,7 @@ use largesse_pages::{MapError, PageKind, Placement, Reserved, SPAN};
 /// Number of kinds of refusal.
 const REFUSALS: usize = 7;
 
-/// Owns a reserved range of this machine's memory, with the properties its pages get.
+/// A reserved range of this machine's memory, with the properties that its pages get.
 #[derive(Debug)]
 pub struct NearMemory {
     range: Reserved,
@@ -41,7 +41,7 @@ impl NearMemory {
         Ok(())
     }
 
-    /// Places and locks newly mapped pages.
+    /// Places pages that were newly mapped on their NUMA node, and locks them, as the settings of the range say.
     fn settle(&self, offset: usize, len: usize) {
         if self.range.place(offset, len, self.placement).is_err() {
             self.refuse(Refusal::Place);

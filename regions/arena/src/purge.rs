@@ -1,4 +1,5 @@
-//! Purges free memory to the bound and the decay of [`Retention`](crate::Retention), and prepares cold spans.
+//! Purges free memory beyond the bound and after the decay time of [`Retention`](crate::Retention), and prepares cold
+//! spans.
 
 use crate::arena::{Arena, spans_of, whole_spans};
 use crate::span::Spans;
@@ -7,7 +8,7 @@ use core::ops::Range;
 use largesse_pages::SPAN;
 
 impl<B: Backing> Arena<B> {
-    /// Purges memory that was free for [`DECAY_SECONDS`] at the time `now`.
+    /// Purges memory that has been free for [`DECAY_SECONDS`] at the time `now`, in seconds.
     pub fn decay(&mut self, now: u32) {
         while let Some(free) = self.oldest_warm(|stamp| now.saturating_sub(stamp) >= DECAY_SECONDS) {
             if self.purge_extent(free, usize::MAX) == 0 {
@@ -16,7 +17,8 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Purges free warm memory, oldest first, until at most `keep` bytes of it are left. Returns the number of bytes.
+    /// Purges free warm memory, oldest first, until at most `keep` bytes of it are left. Returns the number of bytes
+    /// that it purged.
     pub fn trim(&mut self, keep: usize) -> usize {
         let before = self.totals.returned;
         while let excess @ 1.. = self.totals.warm.saturating_sub(self.totals.live).saturating_sub(keep) {
@@ -28,8 +30,8 @@ impl<B: Backing> Arena<B> {
         self.totals.returned - before
     }
 
-    /// Commits the cold spans that the next requests will use, at most `limit`. Returns the first span and their
-    /// number. The caller may touch them at any time, even after they were allocated.
+    /// Commits cold spans that the next requests will use, at most `limit`. Returns the first span and the number of
+    /// spans; `None` if there are none. The caller may touch them at any time, even after they were allocated.
     pub fn cold_ahead(&mut self, limit: usize) -> Option<(usize, usize)> {
         let last = self.bins.from(&self.extents, 1).max_by_key(|&free| self.extents.get(free).len)?;
         let spans = self.inside(last);
@@ -51,7 +53,7 @@ impl<B: Backing> Arena<B> {
         Some((run.start, run.len()))
     }
 
-    /// Records that spans from [`cold_ahead`](Arena::cold_ahead) were touched.
+    /// Records that spans returned by [`cold_ahead`](Arena::cold_ahead) were touched.
     pub fn warmed(&mut self, first: usize, spans: usize) {
         let usable = |span: &usize| self.spans.get(*span).kind != SpanKind::Reserved;
         if (first..first + spans).all(|span| usable(&span)) {
@@ -60,7 +62,8 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Purges free spans so that the bound holds after `cold` more spans have become warm, if there are enough of them.
+    /// Purges free spans so that the bound holds after `cold` more spans have become warm, as far as there are enough
+    /// free spans.
     pub(crate) fn make_room(&mut self, cold: usize) {
         let allowed = self.allowed();
         while cold > 0
@@ -75,9 +78,9 @@ impl<B: Backing> Arena<B> {
         self.retention.allowed(self.totals.peak).min(self.limit)
     }
 
-    /// Offers warm spans to the kernel, which may then take their memory when it needs it. They are those that lie
-    /// wholly in the free extent `free` and overlap the range `window`, which was just freed. If the backing cannot
-    /// offer memory, they are purged at once.
+    /// Offers warm spans to the kernel, which may then take their memory when memory is short. They are the spans that
+    /// lie wholly in the free extent `free` and overlap the granules `window`, which were just freed. If the backing
+    /// cannot offer memory, they are purged at once.
     pub(crate) fn offer(&mut self, free: &Range<Granules>, window: &Range<Granules>) {
         let (whole, touched) = (whole_spans(free), spans_of(window));
         let end = whole.end.min(touched.end);
@@ -96,7 +99,8 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Returns the free extent with warm whole spans that was freed first, among those whose stamp is `due`.
+    /// Returns the free extent that was freed first, among those that have warm whole spans and for whose stamp `due`
+    /// returns true.
     pub(crate) fn oldest_warm(&self, due: impl Fn(u32) -> bool) -> Option<Granules> {
         let warm = |free: &Granules| {
             let spans = self.inside(*free);
@@ -109,7 +113,7 @@ impl<B: Backing> Arena<B> {
             .min_by_key(|&free| self.extents.get(free).stamp)
     }
 
-    /// Returns the whole spans of a free extent.
+    /// Returns the spans that lie wholly in a free extent.
     fn inside(&self, free: Granules) -> Range<usize> {
         whole_spans(&(free..free + self.extents.get(free).len))
     }

@@ -1,6 +1,6 @@
 //! The kinds of requests that a backing refuses.
 
-/// Names a kind of request that near memory refused, in whole or in part.
+/// A kind of request that near memory refused, in whole or in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The hugetlb pool had too few free pages.

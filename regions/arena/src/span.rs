@@ -3,7 +3,7 @@
 use crate::PER_SPAN;
 use largesse_pages::{Table, Zeroed};
 
-/// States whether a span is committed, and on which pages.
+/// Whether a span is committed, and on which kind of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum SpanKind {
@@ -21,7 +21,8 @@ pub enum SpanKind {
 }
 
 impl SpanKind {
-    /// Returns whether pages are from a hugetlb pool, and so allocated at commit, not at first touch.
+    /// Returns whether pages of this kind are from a hugetlb pool, and so allocated at commit instead of at first
+    /// touch.
     #[must_use]
     pub const fn from_pool(self) -> bool {
         matches!(self, SpanKind::Hugetlb | SpanKind::Hugetlb1G)
@@ -30,7 +31,7 @@ impl SpanKind {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
-    /// Mask with one bit for each granule, which is set if it may hold something other than zero.
+    /// Mask with one bit for each granule of the span, which is set if the granule may hold something other than zero.
     pub(crate) dirty: u128,
     pub(crate) kind: SpanKind,
     pub(crate) warm: bool,
@@ -63,7 +64,7 @@ impl Spans {
         self.warm
     }
 
-    /// Returns the first span from which on none was ever committed.
+    /// Returns the number of the span after the last one that was ever committed.
     pub(crate) fn top(&self) -> usize {
         self.top
     }
@@ -86,7 +87,7 @@ impl Spans {
         }
     }
 
-    /// Marks a span without memory as cold: it reads as zero.
+    /// Marks a span as cold: it has no memory, and reads as zero.
     pub(crate) fn set_cold(&mut self, span: usize) {
         let span = &mut self.table[span];
         self.warm -= usize::from(span.warm);

@@ -67,7 +67,7 @@ fn arena(floor: usize) -> Arena<Refusing> {
 }
 
 impl<B: Backing> Arena<B> {
-    /// Checks every invariant of the crate that the tables show.
+    /// Checks the tables against the invariants of the crate and against the map of used extents.
     fn check(&self, used: &BTreeMap<u32, u32>) {
         let mut at = 0;
         let mut last_free = false;
@@ -261,7 +261,7 @@ fn call() -> impl Strategy<Value = ArenaCall> {
     ]
 }
 
-/// Writes a live extent's own mark to the first and last byte of each granule.
+/// Writes `value` to the first and last byte of each granule of a live extent.
 fn mark(arena: &Arena<Refusing>, at: u32, granules: u32, value: u8) {
     for granule in at..at + granules {
         let bytes = arena.bytes(granule, 1);

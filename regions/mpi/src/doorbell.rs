@@ -1,21 +1,21 @@
-//! Wakes a server before its memory is used through the network.
+//! Keeps a server awake while its memory is used through the network.
 
 use crate::pace::AWAKE;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The state that the ringing process has of one server's doorbell.
+/// One server's doorbell, as the ringing process knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Doorbell {
     /// Time of the last ring in microseconds, 0 if there was none.
     rung: AtomicU64,
-    /// The byte that was last written to the server, which stays awake when it changes.
+    /// The byte that was last written to the server's doorbell. The server stays awake while that byte changes.
     byte: AtomicU8,
 }
 
 impl Doorbell {
-    /// Returns the byte to write to the server at time `now`, by any clock; `None` if the server is still awake.
-    /// Consecutive bytes differ.
+    /// Returns the byte to write to the server's doorbell at the time `now`, which may be of any clock. Returns `None`
+    /// if the server is still awake. Consecutive bytes differ.
     pub(crate) fn ring(&self, now: Duration) -> Option<u8> {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).max(1);
         let rung = self.rung.load(Ordering::Relaxed); // Relaxed: a second ring is harmless

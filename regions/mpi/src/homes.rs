@@ -1,4 +1,5 @@
-//! Records the home of each stripe of a store.
+//! Records the home of each stripe (2 MiB) of a store: the server, and the position in its memory, that hold the
+//! stripe.
 
 use crate::slot_allocator::StripeSlot;
 use core::ops::Range;
@@ -6,34 +7,34 @@ use largesse_pages::SPAN;
 use largesse_store::StoreError;
 use std::collections::HashMap;
 
-/// Size in bytes of a stripe, which one server holds: the largest transfer unit, so that no unit has two homes.
+/// Size in bytes of a stripe, which one server holds. It is the largest transfer unit, so that no unit has two homes.
 pub(crate) const STRIPE: u64 = SPAN as u64;
-/// Size in bytes of the smallest page of any machine, which can be reserved and discarded by itself.
+/// Size in bytes of the smallest page of any machine, which can be reserved and discarded alone.
 const PAGE: u64 = 4096;
 const WORDS: usize = (STRIPE / PAGE) as usize / 64;
 
-/// The homes of those stripes of which any page is reserved. A home never changes.
+/// The homes of the stripes of which any page is reserved. The home of such a stripe does not change.
 #[derive(Debug, Default)]
 pub(crate) struct Homes(HashMap<u64, StripeHome>);
 
 #[derive(Debug)]
 struct StripeHome {
     slot: StripeSlot,
-    /// Bit set of the reserved pages.
+    /// Bit set of the reserved pages of the stripe.
     wanted: [u64; WORDS],
 }
 
-/// A part of a transfer that concerns one stripe.
+/// The part of a transfer that lies in one stripe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StripePart {
     pub(crate) stripe: u64,
-    /// Offset in the stripe, in bytes.
+    /// Offset in the stripe of the part's first byte.
     pub(crate) at: u64,
-    /// Range of bytes of the transfer.
+    /// Range of the transfer's bytes.
     pub(crate) bytes: Range<usize>,
 }
 
-/// Splits `len` bytes at offset `at` into one part per stripe.
+/// Splits the `len` bytes of a store from `at` on into one part per stripe.
 pub(crate) fn parts(at: u64, len: u64) -> impl Iterator<Item = StripePart> {
     let end = at.saturating_add(len);
     let stripes = if len == 0 { 0..0 } else { at / STRIPE..end.div_ceil(STRIPE) };
@@ -51,23 +52,23 @@ impl Homes {
         self.0.get(&stripe).map(|home| home.slot)
     }
 
-    /// Returns the home of a stripe of which a page is reserved.
+    /// Returns the home of a stripe; an error if no page of the stripe is reserved.
     pub(crate) fn home(&self, stripe: u64) -> Result<StripeSlot, StoreError> {
         let unreserved = || StoreError::Lost(format!("nothing of stripe {stripe} was reserved"));
         self.find(stripe).ok_or_else(unreserved)
     }
 
-    /// Returns the stripes of a range that have no home yet.
+    /// Returns the stripes that contain any of the `len` bytes from `at` on and have no home yet.
     pub(crate) fn homeless(&self, at: u64, len: u64) -> Vec<u64> {
         parts(at, len).map(|part| part.stripe).filter(|stripe| !self.0.contains_key(stripe)).collect()
     }
 
-    /// Assigns a home to a stripe, with no page reserved.
+    /// Assigns a home to a stripe of which no page is reserved yet.
     pub(crate) fn settle(&mut self, stripe: u64, slot: StripeSlot) {
         self.0.insert(stripe, StripeHome { slot, wanted: [0; WORDS] });
     }
 
-    /// Records that the bytes are reserved. Their stripes must have homes.
+    /// Records that the `len` bytes from `at` on are reserved. Their stripes must have homes.
     pub(crate) fn want(&mut self, at: u64, len: u64) {
         for part in parts(at, len) {
             if let Some(home) = self.0.get_mut(&part.stripe) {
@@ -76,7 +77,8 @@ impl Homes {
         }
     }
 
-    /// Records that the bytes are no longer reserved. Returns the slots of stripes of which no page remains reserved.
+    /// Records that the `len` bytes from `at` on are no longer reserved. Returns the slots of the stripes of which no
+    /// page is reserved any more.
     pub(crate) fn give_up(&mut self, at: u64, len: u64) -> Vec<StripeSlot> {
         let mut empty = Vec::new();
         for part in parts(at, len) {
@@ -89,13 +91,13 @@ impl Homes {
         empty
     }
 
-    /// Removes all homes, and returns their slots.
+    /// Removes the homes of all stripes, and returns the slots that were their homes.
     pub(crate) fn clear(&mut self) -> Vec<StripeSlot> {
         self.0.drain().map(|(_, home)| home.slot).collect()
     }
 }
 
-/// Returns the pages of its stripe that a part touches.
+/// Returns the pages of its stripe that contain bytes of a part.
 fn pages(part: &StripePart) -> Range<usize> {
     let page = |at: u64| usize::try_from(at / PAGE).unwrap_or(usize::MAX);
     page(part.at)..page((part.at + part.bytes.len() as u64).next_multiple_of(PAGE))

@@ -1,4 +1,4 @@
-//! Recognises the launcher that started this process by the environment variables that it sets.
+//! Recognises the MPI launcher that started this process by the environment variables that the launcher sets.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ pub enum Family {
     Mpich,
 }
 
-/// A process that a launcher started.
+/// A process that a launcher started, as the launcher's environment variables describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// Family of the launcher's library; `None` if the launcher serves several.
@@ -35,7 +35,8 @@ pub enum NotLaunched {
 pub const VARIABLES: [&str; 11] =
     ["OMPI_", "ORTE_", "OPAL_", "PRTE_", "PMIX_", "PMI_", "PMI2_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_"];
 
-/// For each launcher: its library, its variables for the rank and for the number of ranks, and one that only it sets.
+/// For each launcher: the family of its library, its variables for the rank and for the number of ranks, and a variable
+/// that no other launcher sets.
 const LAUNCHERS: [(Option<Family>, &str, &str, &str); 4] = [
     (Some(Family::OpenMpi), "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     (Some(Family::Mpich), "PMI_RANK", "PMI_SIZE", "PMI_FD"),

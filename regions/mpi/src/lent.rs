@@ -1,4 +1,4 @@
-//! Maps the memory that a server of this machine lends into rank 0.
+//! Maps the memory that a server on this machine lends into the process of rank 0.
 
 use crate::message::Hello;
 use crate::serve::{LEAD, MARK, NAME};
@@ -16,8 +16,8 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// Opens the file that a server announced. Returns `None` if this process cannot: on another machine, in another
-    /// container, or where processes of one user may not see each other.
+    /// Maps the memory file that a server announced. Returns `None` if this process cannot: on another machine, in
+    /// another container, or where processes of one user may not see each other.
     pub(crate) fn find(hello: Hello) -> Option<Lent> {
         let (process, fd) = hello.file;
         let path = format!("/proc/{process}/fd/{fd}");
@@ -38,12 +38,12 @@ impl Lent {
         (mark == hello.mark).then_some(Lent { file, mapping })
     }
 
-    /// Returns the file's descriptor, with which others can map it as well.
+    /// Returns the memory file's descriptor, with which other processes can map it as well.
     pub(crate) const fn descriptor(&self) -> c_int {
         self.file.descriptor()
     }
 
-    /// Returns the address of `len` bytes at offset `at`. Panics if they are outside of the mapping.
+    /// Returns the address of the `len` bytes from offset `at` on. Panics if they are outside of the mapping.
     pub(crate) fn at(&self, at: u64, len: usize) -> *mut u8 {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         assert!(at <= self.mapping.len() && len <= self.mapping.len() - at, "outside of what is lent");

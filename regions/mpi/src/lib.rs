@@ -10,12 +10,13 @@
 //! ```
 //! A store's queue has many copies in flight: it starts each, and tests all of them until they have ended.
 //!
-//! A store's bytes are divided into stripes of 2 MiB, the largest transfer unit. A stripe is assigned a *home*,
-//! round-robin over the servers, when any of it is reserved, and keeps it until none of it is.
+//! A store's bytes are divided into stripes of 2 MiB, the largest transfer unit. When a page of a stripe is reserved,
+//! the stripe is assigned a *home*: a slot in the memory of a server, where servers take turns. It keeps this home
+//! until no page of it is reserved.
 //!
-//! A server of this machine lends a memory file, which rank 0 maps. So does the program, which
-//! [`StoreProvider::windows`](largesse_store::StoreProvider::windows) and
-//! [`ProvidedStore::mapped_span`](largesse_store::ProvidedStore::mapped_span) tell of it.
+//! A server on the same machine lends a memory file (a *window*), which rank 0 maps. The program maps it, too: it
+//! learns of it by [`StoreProvider::windows`](largesse_store::StoreProvider::windows) and
+//! [`ProvidedStore::mapped_span`](largesse_store::ProvidedStore::mapped_span).
 //!
 //! The MPI library is not linked: `Mpi::load` opens a plug-in made for it (`plugin/plugin.c`).
 //! # Knows / does not know
@@ -23,7 +24,7 @@
 //! program, or the environment, which the caller passes in.
 //! # Invariants
 //! 1. One thread calls MPI at a time.
-//! 2. A slot belongs to one stripe of one store, and is committed before it does.
+//! 2. A slot holds one stripe of one store, and is committed before that stripe gets it as its home.
 //! 3. A transfer that failed is [`StoreError::Lost`](largesse_store::StoreError::Lost): bytes that may not have been
 //!    transferred are never used.
 

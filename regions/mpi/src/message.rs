@@ -1,6 +1,6 @@
 //! Defines the messages between ranks.
 
-/// A message in the layout of the plug-in (`plugin/plugin.h`).
+/// A message between ranks, in the layout of the plug-in (`plugin/plugin.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Message {
@@ -11,24 +11,26 @@ pub struct Message {
     pub(crate) count: u64,
 }
 
-/// Kinds of messages. Rank 0 sends requests, the servers answer with [`Verb::Done`].
+/// The kinds of messages. Rank 0 sends requests, and the servers answer with [`Verb::Done`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Verb {
-    /// Announces a server, once: `count` has its number of stripes and, in the upper 32 bits, its mark; `first` has the
-    /// descriptor of its memory file and, in the upper 32 bits, the process that has it.
+    /// Announces a server when it starts. `count` has the number of its stripes and, in the upper 32 bits, its mark.
+    /// `first` has the descriptor of its memory file and, in the upper 32 bits, the number of the process that has the
+    /// descriptor.
     Hello = 1,
     /// Answers `Commit` or `Stop`: done if `first` is 1, refused if it is 0.
     Done,
-    /// Asks a server to commit memory to `count` stripes from `first` on.
+    /// Asks a server to commit memory to the `count` stripes from `first` on.
     Commit,
-    /// Asks a server to free that memory, which only rank 0 and its program have used. Has no answer.
+    /// Asks a server to free the memory of the `count` stripes from `first` on, which only rank 0 and its program have
+    /// used. There is no answer.
     Release,
     /// Asks a server to stop.
     Stop,
 }
 
-/// Joins two 32-bit numbers to one of 64 bits.
+/// Joins two 32-bit numbers into one of 64 bits.
 pub(crate) const fn joined(high: u32, low: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }
@@ -43,9 +45,9 @@ fn halves(both: u64) -> (u32, u32) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hello {
     pub(crate) stripes: u32,
-    /// Random number at offset [`MARK`](crate::serve::MARK) of the memory file.
+    /// Random number that the server wrote at offset [`MARK`](crate::serve::MARK) of its memory file.
     pub(crate) mark: u32,
-    /// Identifier of the process that has the memory file, and its descriptor there.
+    /// Number of the process that has the memory file, and the file's descriptor there.
     pub(crate) file: (u32, u32),
 }
 

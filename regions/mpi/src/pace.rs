@@ -1,16 +1,18 @@
-//! Decides how often a rank polls: often while there is work, at intervals of up to 2 ms while there is none.
+//! Decides how often a rank polls for messages and transfers: often while there is work, at intervals of up to 2 ms
+//! while there is none.
 
 use std::time::{Duration, Instant};
 
-/// Time after the last work in which a poll is followed by a yield instead of a sleep.
+/// Time after the last work in which a rank yields between two polls instead of sleeping.
 pub(crate) const AWAKE: Duration = Duration::from_millis(2);
 const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// Most time between two polls that counts: after more, this process was stopped, or the machine slept.
+/// Longest time between two polls that counts as waiting. After a longer one, this process was stopped, or the machine
+/// slept.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 
-/// Measures for how long polls have failed.
+/// Measures for how long polls for one event have failed.
 #[derive(Debug)]
 pub struct Vain {
     last: Instant,
@@ -24,7 +26,7 @@ impl Default for Vain {
 }
 
 impl Vain {
-    /// Records another failed poll, at most two seconds after the last one. Returns the total time.
+    /// Records another failed poll, which counts for at most two seconds. Returns the time for which polls have failed.
     pub fn again(&mut self) -> Duration {
         let passed = self.last.elapsed();
         self.last += passed;
@@ -33,7 +35,7 @@ impl Vain {
     }
 }
 
-/// The pauses of a polling loop.
+/// The pauses between the polls of one thread.
 #[derive(Debug)]
 pub(crate) struct Pace {
     busy: Instant,
@@ -45,12 +47,12 @@ impl Pace {
         Pace { busy: Instant::now(), nap: SHORTEST }
     }
 
-    /// Records that there was work.
+    /// Records that a poll found work.
     pub(crate) fn busy(&mut self) {
         *self = Pace::new();
     }
 
-    /// Pauses, since there was no work: yields at first, then sleeps for longer each time.
+    /// Pauses after a poll that found no work: yields at first, then sleeps for longer each time.
     pub(crate) fn rest(&mut self) {
         if self.busy.elapsed() < AWAKE {
             return std::thread::yield_now();

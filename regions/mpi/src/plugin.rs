@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The ranks that the launcher started together.
+/// The ranks that the launcher started together, from the view of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct World {
@@ -19,7 +19,7 @@ pub struct World {
     pub rank: u32,
     /// Number of ranks.
     pub ranks: u32,
-    /// Number of ranks on this machine, this one included.
+    /// Number of ranks on this machine, including this one.
     pub ranks_here: u32,
     /// Not 0 if ranks of this machine may share memory.
     pub share: u32,
@@ -45,16 +45,16 @@ struct PluginFunctions {
     words: unsafe extern "C" fn(c_int, *mut c_char, u64),
 }
 
-/// Name, with version, of the table of functions that a plug-in exports.
+/// Name of the table of functions that a plug-in exports. It contains a version.
 const TABLE: &CStr = c"largesse_mpi_3";
 
 const PARTING: &str = "parting";
 pub(crate) const PARTED: &str = "the ranks have parted";
 
-/// A plug-in that cannot be used.
+/// The error for a plug-in that cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotLoaded {
-    /// File of the plug-in.
+    /// Path of the plug-in.
     pub path: PathBuf,
     /// Error message of the dynamic linker.
     pub why: String,
@@ -63,9 +63,9 @@ pub struct NotLoaded {
 /// An MPI library in this process.
 pub struct Mpi {
     table: &'static PluginFunctions,
-    /// Held while MPI is called; `false` once the ranks have parted, when it may not be.
+    /// Held during each MPI call. `false` once the ranks have parted, after which MPI may not be called.
     calls: Mutex<bool>,
-    /// Number of calls that are being made, and of copies in flight.
+    /// Number of MPI calls under way and of copies in flight.
     pending: AtomicU64,
     /// Number of calls and copies that have begun or ended.
     steps: AtomicU64,
@@ -78,7 +78,7 @@ impl fmt::Debug for Mpi {
 }
 
 impl Mpi {
-    /// Loads a plug-in, and with it the library that it was made for. Neither is ever unloaded.
+    /// Loads a plug-in, and with it the MPI library for which it was built. Neither is ever unloaded.
     pub fn load(path: &Path) -> Result<Mpi, NotLoaded> {
         let refused = |why: String| NotLoaded { path: path.to_owned(), why };
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| refused(error.to_string()))?;
@@ -95,7 +95,7 @@ impl Mpi {
         Ok(Mpi { table, calls: Mutex::new(true), pending: AtomicU64::new(0), steps: AtomicU64::new(0) })
     }
 
-    /// Initialises MPI. Must be called once, by all ranks.
+    /// Initialises MPI. Every rank must call this once.
     pub fn join(&self) -> Result<World, WireError> {
         let mut world = World::default();
         // SAFETY: `world` is there to be written to.
@@ -103,16 +103,16 @@ impl Mpi {
         Ok(world)
     }
 
-    /// Finalises MPI. Must be the last call, by all ranks.
+    /// Finalises MPI. Every rank must call this, as its last call of MPI.
     ///
     /// # Safety
-    /// Memory that other ranks [lend](Mpi::lend) must no longer be used.
+    /// No rank uses memory that another rank [lends](Mpi::lend) any more.
     pub unsafe fn leave(&self) -> Result<(), WireError> {
         // SAFETY: the caller's promise.
         self.call(PARTING, None, |table| unsafe { (table.leave)() })
     }
 
-    /// Lends memory to the other ranks. Must be called once, by all ranks.
+    /// Lends the `len` bytes at `own` to the other ranks. Every rank must call this once; `len` may be 0.
     ///
     /// # Safety
     /// `len` bytes at `own` must be readable and writable until [`leave`](Mpi::leave); if `len` is 0, `own` may be
@@ -220,7 +220,7 @@ fn writes(copy: &RankCopy) -> c_int {
     c_int::from(copy.direction == Direction::Write)
 }
 
-/// Returns what a copy does, as a word for the message.
+/// Returns the word for an error message that says what a copy does.
 fn about(copy: &RankCopy) -> &'static str {
     match copy.direction {
         Direction::Read => "reading from",

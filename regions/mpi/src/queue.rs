@@ -1,4 +1,4 @@
-//! A queue of transfers with other ranks, many of them in flight.
+//! A queue of transfers to and from other ranks, with many transfers in flight.
 
 use crate::homes::{Homes, parts};
 use crate::pace::Vain;
@@ -12,21 +12,21 @@ use largesse_store::{
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// A queue over one-sided copies, a copy for each stripe of a transfer.
+/// A queue of transfers that are made by one-sided copies, one for each stripe of a transfer.
 #[derive(Debug)]
 pub(crate) struct RankQueue<W: Wire> {
     servers: Arc<RankServers<W>>,
     homes: Arc<RwLock<Homes>>,
-    /// `None` once it was left to copies that may never end.
+    /// The queue's memory; `None` once it was left to copies that may never end.
     memory: Option<QueueBytes>,
     transfers: SplitTransfers,
     copies: Vec<StripeCopy>,
 }
 
-/// A copy in flight.
+/// A copy in flight, which is a piece of a transfer in one stripe.
 #[derive(Debug)]
 struct StripeCopy {
-    /// Index of the transfer.
+    /// Index of the transfer in `transfers`.
     of: usize,
     copy: RankCopy,
     vain: Vain,
@@ -61,7 +61,7 @@ impl<W: Wire> RankQueue<W> {
         Ok(())
     }
 
-    /// Tests each copy in flight once.
+    /// Tests once whether each copy in flight has ended.
     fn test(&mut self) {
         let mut silent = false;
         for place in (0..self.copies.len()).rev() {
@@ -130,7 +130,7 @@ impl<W: Wire> TransferQueue for RankQueue<W> {
 }
 
 impl<W: Wire> Drop for RankQueue<W> {
-    /// Waits for the transfers in flight, which use the memory.
+    /// Waits for the transfers in flight, because they use the queue's memory.
     fn drop(&mut self) {
         while self.transfers.unended() > 0 {
             self.reap(Duration::from_millis(100), &mut |_| {});

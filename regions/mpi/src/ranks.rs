@@ -8,7 +8,7 @@ use core::ffi::c_int;
 use largesse_store::{ProvidedStore, StoreError, StoreProvider};
 use std::sync::Arc;
 
-/// Provides stores in the memory of other ranks. Clones share the memory.
+/// Provides stores in the memory of other ranks. Clones use the same memory.
 #[derive(Debug)]
 pub struct Ranks<W>(Arc<RankServers<W>>);
 
@@ -19,24 +19,24 @@ impl<W> Clone for Ranks<W> {
 }
 
 impl<W: Wire + 'static> Ranks<W> {
-    /// Waits until all other ranks of the `world` have announced their memory.
+    /// Waits until all other ranks of the `world` have announced the memory that they lend.
     pub fn meet(wire: Arc<W>, world: World) -> Result<Ranks<W>, WireError> {
         Ok(Ranks(Arc::new(RankServers::meet(wire, world)?)))
     }
 
-    /// Returns the number of bytes of all servers together.
+    /// Returns the number of bytes that all servers lend together.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.0.room()
     }
 
-    /// Returns the number of servers whose memory must be copied through MPI.
+    /// Returns the number of servers whose memory this process cannot map, so that it is copied through MPI.
     #[must_use]
     pub fn far(&self) -> usize {
         self.0.far()
     }
 
-    /// Stops the servers. Returns when they have handled all earlier messages.
+    /// Stops the servers, after they have handled all earlier messages.
     pub fn stop(&self) -> Result<(), WireError> {
         self.0.stop()
     }

@@ -1,10 +1,11 @@
-//! Chooses the memory that a rank lends.
+//! Chooses how much memory a rank lends.
 
 use crate::homes::STRIPE;
 use crate::plugin::World;
 
-/// Returns the number of stripes of 2 MiB that a rank lends: `asked` bytes, else an equal part, among the ranks of this
-/// machine, of four fifths of its `free` bytes. `None` if that is less than one stripe.
+/// Returns the number of stripes of 2 MiB that a rank lends: `asked` bytes if given, otherwise four fifths of the
+/// machine's `free` bytes, divided by the number of ranks on this machine. Returns `None` if that is less than one
+/// stripe.
 #[must_use]
 pub fn room(asked: Option<u64>, free: u64, world: World) -> Option<u32> {
     let bytes = asked.unwrap_or(free / 5 * 4 / u64::from(world.ranks_here.max(1)));

@@ -1,4 +1,4 @@
-//! Serves the memory of a rank that holds pages.
+//! Serves the memory that a rank lends.
 
 use crate::message::{Message, Verb, joined};
 use crate::pace::Pace;
@@ -14,17 +14,17 @@ use largesse_pages::{MapError, SPAN};
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// The rank that sends requests.
+/// Rank 0, which sends the requests.
 pub(crate) const FIRST: u32 = 0;
 
 /// Name of the memory file that a server lends.
 pub(crate) const NAME: &CStr = c"largesse-stripes";
-/// Offset in bytes of the first stripe. Before it are the doorbell (byte 0), which rank 0 changes to wake the owner
-/// before transfers through MPI, and the mark.
+/// Offset in bytes of the first stripe in the memory file. Before it are the doorbell (byte 0), which rank 0 changes to
+/// keep this server awake before transfers through MPI, and the mark.
 pub(crate) const LEAD: usize = SPAN;
 /// Number of stripes that are committed between two checks of the available memory.
 const STEP: usize = 32;
-/// Offset in bytes of the mark, by which rank 0 recognises the announced file.
+/// Offset in bytes of the mark in the memory file, by which rank 0 recognises the file that was announced.
 pub(crate) const MARK: usize = 64;
 
 /// The memory that a rank lends: a memory file, which rank 0 and the program map if they are on the same machine.
@@ -32,9 +32,9 @@ pub struct Memory {
     file: MemoryFile,
     mapping: SharedMapping,
     mark: u32,
-    /// Stripes that are committed.
+    /// The indices of the stripes to which memory is committed.
     held: HashSet<u64>,
-    /// Returns the bytes that may still be committed.
+    /// A function that returns the number of bytes that may still be committed.
     available: fn() -> u64,
 }
 
@@ -45,7 +45,8 @@ impl fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// Creates a file for `stripes` stripes; `available` returns the bytes that this process may still commit.
+    /// Creates a memory file with room for `stripes` stripes. `available` returns the number of bytes that this process
+    /// may still commit.
     pub fn new(stripes: u32, available: fn() -> u64) -> Result<Memory, MapError> {
         let file = MemoryFile::new(NAME, LEAD + stripes as usize * SPAN)?;
         let mapping = file.map(true)?;
@@ -55,7 +56,7 @@ impl Memory {
         Ok(Memory { file, mapping, mark, held: HashSet::new(), available })
     }
 
-    /// Lends the memory to the other ranks through MPI. Must be called once, by all ranks.
+    /// Lends the memory to the other ranks through MPI. Every rank must call this once.
     ///
     /// # Safety
     /// `self` must live until [`leave`](Mpi::leave).
@@ -64,7 +65,7 @@ impl Memory {
         unsafe { mpi.lend(self.mapping.len() as u64, self.mapping.start().as_ptr()) }
     }
 
-    /// Maps the file a second time, as another rank does.
+    /// Maps the memory file a second time, as another rank does.
     #[cfg(test)]
     pub(crate) fn map_again(&self) -> SharedMapping {
         self.file.map(true).unwrap()
@@ -89,7 +90,8 @@ impl Memory {
         self.mapping.start()
     }
 
-    /// Commits memory to stripes. Returns `false` if there is too little; the stripes committed before that remain.
+    /// Commits memory to `stripes`. Returns `false` if too little is available; the stripes committed until then stay
+    /// committed.
     fn commit(&mut self, stripes: Range<u64>) -> bool {
         let missing: Vec<u64> = stripes.filter(|stripe| !self.held.contains(stripe)).collect();
         missing.chunks(STEP).all(|some| {

@@ -14,27 +14,27 @@ use largesse_store::{Direction, MappedSpan, StoreError, copy_past_caches};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time without an answer after which a server counts as lost.
+/// Time without an answer after which rank 0 gives a server up as lost.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The servers of one program, with the allocator of their memory.
+/// The servers of one program, as rank 0 sees them, with the allocator of their memory.
 #[derive(Debug)]
 pub(crate) struct RankServers<W> {
     wire: Arc<W>,
-    /// Servers in the order of their ranks 1, 2, …
+    /// The servers in the order of their ranks 1, 2, …
     servers: Vec<RankServer>,
     allocator: Mutex<SlotAllocator>,
-    /// Held from a request until all of its answers.
+    /// Held from the first of some requests until all of them are answered.
     asking: Mutex<()>,
-    /// When this was made.
+    /// When rank 0 met the servers: the start of the doorbells' clock.
     met: Instant,
 }
 
-/// A rank that lends its memory.
+/// A rank that lends its memory, as rank 0 sees it.
 struct RankServer {
     rank: u32,
     stripes: u32,
-    /// Memory of the server if it is mapped into this process.
+    /// Memory of the server, if it is mapped into this process.
     near: Option<Lent>,
     doorbell: Doorbell,
 }
@@ -46,7 +46,7 @@ impl fmt::Debug for RankServer {
 }
 
 impl<W: Wire> RankServers<W> {
-    /// Waits until all other ranks of the `world` have announced their memory.
+    /// Waits until all other ranks of the `world` have announced the memory that they lend.
     pub(crate) fn meet(wire: Arc<W>, world: World) -> Result<RankServers<W>, WireError> {
         let mut servers = Vec::new();
         while servers.len() + 1 < world.ranks as usize {
@@ -61,24 +61,25 @@ impl<W: Wire> RankServers<W> {
         Ok(RankServers { wire, servers, allocator, asking: Mutex::new(()), met: Instant::now() })
     }
 
-    /// Returns the number of bytes of all servers together.
+    /// Returns the number of bytes that all servers lend together.
     pub(crate) fn room(&self) -> u64 {
         self.servers.iter().map(|server| u64::from(server.stripes) * STRIPE).sum()
     }
 
-    /// Returns the number of servers whose memory must be copied through MPI.
+    /// Returns the number of servers whose memory this process cannot map, so that it is copied through MPI.
     pub(crate) fn far(&self) -> usize {
         self.servers.iter().filter(|server| server.near.is_none()).count()
     }
 
-    /// Stops the servers. Returns when they have handled all earlier messages.
+    /// Stops the servers, after they have handled all earlier messages.
     pub(crate) fn stop(&self) -> Result<(), WireError> {
         let stop = Message::new(Verb::Stop, 0, 0);
         self.ask(self.servers.iter().map(|server| (server.rank, stop)))?;
         Ok(())
     }
 
-    /// Takes `count` slots and commits memory to them; `None` if there are too few slots or too little memory.
+    /// Takes `count` slots and commits memory to them. Returns `None` if there are too few free slots, or too little
+    /// memory.
     pub(crate) fn take(&self, count: usize) -> Result<Option<Vec<StripeSlot>>, StoreError> {
         let taken = self.allocator.lock().unwrap_or_else(PoisonError::into_inner).take(count);
         let Some(slots) = taken else { return Ok(None) };
@@ -90,8 +91,8 @@ impl<W: Wire> RankServers<W> {
         Ok(None)
     }
 
-    /// Frees slots. Only mapped servers free the memory: a network card may have pinned others' pages, and would go on
-    /// using them.
+    /// Frees slots. Only servers whose memory is mapped free it: a network card may have pinned the pages of the
+    /// others, and would continue to use these.
     pub(crate) fn give_back(&self, slots: Vec<StripeSlot>) -> Result<(), StoreError> {
         for run in runs(slots.clone()).into_iter().filter(|run| self.server(run.first).near.is_some()) {
             let (rank, message) = self.about(run, Verb::Release);
@@ -101,7 +102,8 @@ impl<W: Wire> RankServers<W> {
         Ok(())
     }
 
-    /// Sends requests and waits for all answers, so that servers work in parallel. Returns whether all succeeded.
+    /// Sends all requests before it waits for the answers, so that servers work in parallel. Returns whether all
+    /// requests succeeded.
     fn ask(&self, questions: impl Iterator<Item = (u32, Message)>) -> Result<bool, WireError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut well, mut open) = (true, 0);
@@ -119,7 +121,7 @@ impl<W: Wire> RankServers<W> {
         Ok(well)
     }
 
-    /// Returns a message about slots, and the rank that it is for.
+    /// Returns a message about neighbouring slots, and the rank to which it must be sent.
     fn about(&self, run: SlotRun, verb: Verb) -> (u32, Message) {
         let message = Message::new(verb, u64::from(run.first.index), u64::from(run.count));
         (self.server(run.first).rank, message)
@@ -137,13 +139,13 @@ impl<W: Wire> RankServers<W> {
         copy.map_or(Ok(()), |mut copy| finish(&*self.wire, &mut copy).map_err(lost))
     }
 
-    /// Starts a copy between `len` bytes of memory and those of a slot from `at` on. `None` if it was made at once, in
-    /// memory that is mapped.
+    /// Starts a copy between `len` bytes at `memory` and the bytes of a slot from `at` on. Returns `None` if the
+    /// server's memory is mapped, so that the copy was made at once.
     ///
     /// # Safety
     ///
-    /// As for [`Wire::start`]. The slot's bytes belong to the calling store, which transfers none of them twice at
-    /// once.
+    /// The requirements are those of [`Wire::start`]. In addition, the slot belongs to the calling store, which has no
+    /// two transfers of the same bytes in flight.
     pub(crate) unsafe fn start(
         &self,
         direction: Direction,
@@ -180,14 +182,14 @@ impl<W: Wire> RankServers<W> {
         self.servers.iter().enumerate().filter_map(|(server, it)| Some((server, it.near.as_ref()?)))
     }
 
-    /// Returns the place of a slot in the windows; `None` if its server's memory is not mapped.
+    /// Returns the position of a slot in the windows; `None` if its server's memory is not mapped.
     pub(crate) fn find(&self, slot: StripeSlot) -> Option<MappedSpan> {
         let window = self.near().position(|(server, _)| server == slot.server as usize)?;
         Some(MappedSpan { window, at: self.place(slot, 0).1 })
     }
 
-    /// Wakes a server that may sleep. Many networks need the owner's processor to reach its memory, so that transfers
-    /// would be late.
+    /// Wakes a server that may sleep. On many networks its process must run while others reach its memory: if it slept,
+    /// transfers would be late.
     fn wake(&self, server: &RankServer) -> Result<(), WireError> {
         let Some(mut byte) = server.doorbell.ring(self.met.elapsed()) else { return Ok(()) };
         let (direction, memory) = (Direction::Write, &raw mut byte);
@@ -197,7 +199,7 @@ impl<W: Wire> RankServers<W> {
         finish(&*self.wire, &mut copy)
     }
 
-    /// Returns the server of a slot, and the offset of byte `at` of the slot in its memory.
+    /// Returns the server of a slot, and the offset in the server's memory of byte `at` of the slot.
     fn place(&self, slot: StripeSlot, at: u64) -> (&RankServer, u64) {
         (self.server(slot), LEAD as u64 + u64::from(slot.index) * STRIPE + at)
     }
@@ -207,7 +209,7 @@ impl<W: Wire> RankServers<W> {
     }
 }
 
-/// Waits for the next message, at most [`PATIENCE`].
+/// Waits for the next message, for at most [`PATIENCE`].
 fn next_message(wire: &impl Wire) -> Result<Message, WireError> {
     let (mut pace, mut vain) = (Pace::new(), Vain::default());
     loop {

@@ -1,20 +1,20 @@
-//! Allocates slots for stripes in the memory of the servers.
+//! Allocates slots of 2 MiB, the homes of stripes, in the memory of the servers.
 
 use std::collections::BTreeSet;
 
-/// A home for one stripe: a server, and a position in its memory.
+/// A slot in the memory of a server, which is the home of one stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StripeSlot {
     /// Index of the server; its rank is one more.
     pub(crate) server: u32,
-    /// Index of the stripe in the server's memory.
+    /// Index of the slot in the server's memory.
     pub(crate) index: u32,
 }
 
-/// Most slots in a run: a server commits them long before rank 0's timeout.
+/// Largest number of slots in a run, so that a server commits them long before rank 0 gives it up.
 const LONGEST: u32 = 128;
 
-/// Neighbouring slots of one server.
+/// Neighbouring slots of one server, for which one message is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRun {
     pub(crate) first: StripeSlot,
@@ -22,39 +22,39 @@ pub(crate) struct SlotRun {
 }
 
 impl SlotRun {
-    /// Returns the slot after the last one.
+    /// Returns the slot that follows the run.
     const fn next(self) -> StripeSlot {
         StripeSlot { index: self.first.index + self.count, ..self.first }
     }
 }
 
-/// The slots of all servers. Consecutive stripes are assigned to the servers in turn.
+/// The free slots of all servers. Consecutive stripes get slots of different servers, in turn.
 #[derive(Debug)]
 pub(crate) struct SlotAllocator {
     servers: Vec<ServerSlots>,
-    /// Index of the server that the next slot is taken from.
+    /// Index of the server from which the next slot is taken.
     next: usize,
 }
 
 #[derive(Debug)]
 struct ServerSlots {
     slots: u32,
-    /// Index from which on no slot was ever taken.
+    /// Index of the first slot such that neither it nor any after it was ever taken.
     fresh: u32,
-    /// Indices of freed slots. The lowest is taken first, since a server with less memory than announced has the low
-    /// ones.
+    /// Indices of freed slots. The lowest is taken first, because a server that has less memory than it announced fails
+    /// to commit the high ones.
     given_back: BTreeSet<u32>,
 }
 
 impl SlotAllocator {
-    /// Creates the allocator for servers with these numbers of slots.
+    /// Makes an allocator for servers with the given numbers of slots, all of them free.
     pub(crate) fn new(slots: impl Iterator<Item = u32>) -> SlotAllocator {
         let servers =
             slots.map(|slots| ServerSlots { slots, fresh: 0, given_back: BTreeSet::new() }).collect();
         SlotAllocator { servers, next: 0 }
     }
 
-    /// Takes `count` slots; `None` if fewer are free.
+    /// Takes `count` slots; returns `None` if fewer are free.
     pub(crate) fn take(&mut self, count: usize) -> Option<Vec<StripeSlot>> {
         if self.servers.iter().map(ServerSlots::free).sum::<usize>() < count {
             return None;
@@ -94,7 +94,7 @@ impl ServerSlots {
     }
 }
 
-/// Sorts slots into runs, so that one message names many.
+/// Sorts slots into runs, each of which one message can name.
 pub(crate) fn runs(mut slots: Vec<StripeSlot>) -> Vec<SlotRun> {
     slots.sort_unstable();
     let mut runs: Vec<SlotRun> = Vec::new();

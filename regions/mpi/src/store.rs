@@ -8,12 +8,13 @@ use crate::wire::Wire;
 use largesse_store::{MappedSpan, PageStore, ProvidedStore, QueueBytes, StoreError, TransferQueue};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// A store, whose stripes one process uses.
+/// A store in the memory of other ranks, for one process. The store is divided into stripes of 2 MiB, each of which has
+/// a slot of a server as its home.
 #[derive(Debug)]
 pub(crate) struct RankStore<W: Wire> {
     servers: Arc<RankServers<W>>,
     homes: Arc<RwLock<Homes>>,
-    /// Held while stripes are given or lose homes; transfers continue.
+    /// Held while stripes get or lose their homes. Transfers of other stripes continue.
     moving: Mutex<()>,
 }
 
@@ -63,7 +64,8 @@ impl<W: Wire> PageStore for RankStore<W> {
 }
 
 impl<W: Wire + 'static> ProvidedStore for RankStore<W> {
-    /// One, since one thread calls MPI at a time; none if the program copies all pages itself.
+    /// Returns 1, since only one thread at a time may call MPI. Returns 0 if the program maps the memory of all
+    /// servers, so that it copies all pages itself.
     fn queue_threads(&self) -> usize {
         usize::from(self.servers.far() > 0)
     }

@@ -24,19 +24,19 @@ use std::thread::JoinHandle;
 #[path = "../../store/tests/common/queue.rs"]
 mod queue_checks;
 
-/// State that all ranks share.
+/// The simulated network, which all ranks share.
 #[derive(Debug)]
 struct Net {
     letters: Vec<Mutex<VecDeque<Message>>>,
-    /// Memory that ranks 1, 2, … lend.
+    /// The memory that ranks 1, 2, … lend.
     memory: Vec<SharedMapping>,
     cut: AtomicBool,
-    /// Copies in flight, and the largest number of them.
+    /// Number of copies in flight.
     in_flight: AtomicUsize,
     most: AtomicUsize,
 }
 
-/// A rank's end of the connection.
+/// One rank's end of the simulated network.
 #[derive(Clone, Debug)]
 struct End {
     rank: u32,
@@ -93,7 +93,7 @@ impl Wire for End {
     }
 }
 
-/// Servers that run as threads of the test, and the simulated network between them.
+/// A simulated network, with servers that run as threads of the test.
 struct World {
     ranks: Ranks<End>,
     net: Arc<Net>,
@@ -105,7 +105,8 @@ impl World {
         World::with(stripes, near, || u64::MAX)
     }
 
-    /// Starts servers with these numbers of stripes, on a machine with `available` bytes left.
+    /// Starts servers that lend the given numbers of stripes, on a machine on which `available` bytes may still be
+    /// committed.
     fn with(stripes: &[u32], near: bool, available: fn() -> u64) -> World {
         let lent: Vec<_> = stripes.iter().map(|&it| Memory::new(it, available).unwrap()).collect();
         let memory = lent.iter().map(|it| it.map_again()).collect();
@@ -137,7 +138,7 @@ impl World {
     }
 }
 
-/// Returns bytes that depend on their offset and on the writer's mark.
+/// Returns bytes that depend on their offset and on `mark`, a number of the writer.
 fn marked(at: u64, len: usize, mark: u8) -> Vec<u8> {
     (at..).take(len).map(|at| ((at / 4096) % 251) as u8 ^ mark).collect()
 }

@@ -4,40 +4,40 @@ use crate::message::Message;
 use core::fmt;
 use largesse_store::Direction;
 
-/// The connection of one rank to those that were started with it. Its methods may be called by any thread.
+/// The connection of one rank to the other ranks that were started with it. Any thread may call its methods.
 pub trait Wire: Send + Sync + fmt::Debug {
-    /// Starts a copy. Many copies may be in flight.
+    /// Starts a copy, which is then in flight. Many copies may be.
     ///
     /// # Safety
     ///
-    /// The memory is writable, or readable if the copy is a write, and is used by no one else until
+    /// The memory of `copy` is writable, or readable if the copy is a write, and nothing else uses it until
     /// [`test`](Wire::test) has returned true or an error.
     unsafe fn start(&self, copy: &mut RankCopy) -> Result<(), WireError>;
-    /// Returns whether a copy that was started has ended: its bytes are in memory, or have arrived at the other rank.
-    /// The copy is not tested again then.
+    /// Returns whether a copy that was started has ended: whether its bytes are in memory, or have arrived at the other
+    /// rank. After it has returned true, the copy must not be tested again.
     fn test(&self, copy: &mut RankCopy) -> Result<bool, WireError>;
-    /// Synchronises this rank's memory with the transfers of others.
+    /// Synchronises the memory that this rank lends with the transfers of other ranks.
     fn look(&self) -> Result<(), WireError>;
-    /// Sends a message; messages arrive in order.
+    /// Sends a message to the rank `rank`. Messages to one rank arrive in order.
     fn send(&self, rank: u32, message: Message) -> Result<(), WireError>;
-    /// Receives a message, if there is one. The call also makes progress on transfers of others from and to this rank.
+    /// Receives a message, if there is one. The call also advances transfers of other ranks from and to this rank.
     fn receive(&self) -> Result<Option<Message>, WireError>;
 }
 
-/// A copy between memory of this process and memory that another rank lends.
+/// A copy between memory of this process and memory that another rank lends, and its state.
 #[derive(Debug)]
 pub struct RankCopy {
     /// [`Direction::Read`] copies from the other rank.
     pub direction: Direction,
     /// The other rank.
     pub rank: u32,
-    /// Offset in the memory that it lends, in bytes.
+    /// Offset in bytes in the memory that the other rank lends.
     pub at: u64,
     /// Address of the bytes in this process.
     pub memory: *mut u8,
     /// Number of bytes.
     pub len: usize,
-    /// State of the wire.
+    /// A word for the implementation of [`Wire`] to keep the state of the copy in.
     pub word: u64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn finish(wire: &impl Wire, copy: &mut RankCopy) -> Result<(), WireEr
     Ok(())
 }
 
-/// A call that failed.
+/// A call of the wire that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError {
     /// Attempted operation, as a word for the message.

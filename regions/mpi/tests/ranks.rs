@@ -1,5 +1,5 @@
 //! Tests stores on real ranks. Without arguments it starts itself under each installed launcher, with and without
-//! shared memory. With arguments it is one of those ranks.
+//! shared memory. With arguments it runs as one of the ranks of a launcher.
 #![expect(clippy::disallowed_macros, reason = "a test without the usual harness prints")]
 
 use largesse_mpi::{Family, Memory, Mpi, Ranks, serve};
@@ -21,11 +21,11 @@ const STRIPES: u32 = 32;
 const RANKS: &str = "3";
 const SPEED: &str = "speed";
 
-/// A launcher, with the settings that make its library use the network even on one machine.
+/// A launcher, with settings that make its library use the network even on one machine.
 struct Launcher {
     family: Family,
     words: &'static [&'static str],
-    /// Arguments and environment variables.
+    /// Arguments and environment variables of these settings.
     wire: (&'static [&'static str], &'static [(&'static str, &'static str)]),
 }
 
@@ -45,7 +45,7 @@ const LAUNCHERS: [Launcher; 2] = [
 
 type Case = (&'static str, fn(&Ranks<Mpi>));
 
-/// The test cases; the last one prints times: `cargo test --release -p largesse-mpi --test ranks speed`.
+/// The test cases by name. The last one prints times: `cargo test --release -p largesse-mpi --test ranks speed`.
 const CASES: [Case; 5] = [
     ("eight_threads_keep_every_page", eight_threads),
     ("freed_stripes_are_reused_when_full", full),
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns the plug-in that `make plugins` built, if the launcher is installed, too.
+/// Returns the plug-in for a launcher that `make plugins` built, if the launcher is installed.
 fn plugin(launcher: &Launcher) -> Option<PathBuf> {
     let program = std::env::current_exe().unwrap();
     let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).unwrap();
@@ -133,7 +133,7 @@ fn be_a_rank(plugin: &Path, case: &str, near: bool) {
     }
 }
 
-/// Returns bytes that depend on their page and on the round in which they are written.
+/// Returns the contents of a page, which depend on its number and on the round in which it is written.
 fn marked(page: u64, round: u64) -> [u8; 4096] {
     let mut bytes = [0; 4096];
     for (at, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -201,7 +201,7 @@ fn apart(ranks: &Ranks<Mpi>) {
     }
 }
 
-/// Prints the time of transfers and of copies within this process, measured alternately: the median of five.
+/// Prints the times of transfers and of copies within this process, measured alternately: the median of five each.
 fn speed(ranks: &Ranks<Mpi>) {
     let len = 64 << 20;
     let mut here = vec![0_u8; len];
@@ -241,7 +241,7 @@ fn speed(ranks: &Ranks<Mpi>) {
     }
 }
 
-/// Two threads have a queue each, for pages of their own.
+/// Checks that two threads can transfer pages at once, each by a queue of its own.
 fn queues(ranks: &Ranks<Mpi>) {
     let stores = [(); 2].map(|()| ranks.create().unwrap());
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Paging in, before the transfer: plans which pages are filled, and admits them if local memory has room.
+//! Paging in, before the transfer: plans which pages are filled, and admits the fill if local memory has room for them.
 
 use crate::incoming::{Admission, FillPlan, FillReason, FillRequest, FrameSource, Incoming, PagePlan};
 use crate::page::{PageState, Touch, runs};
@@ -24,9 +24,10 @@ impl PagerState {
     }
 
     /// Plans the fill of one page. It may be written to at once if it is new, was changed during one of its last two
-    /// residencies, or lies at most `WRITE_AHEAD` pages after one that is written to: this spares a second fault. If it
-    /// turns out unchanged, its eviction needs no write. While the store is `full`, only pages that are known to be
-    /// unchanged can be evicted, so that a new page is then written to in a second fault.
+    /// residencies, or lies less than `WRITE_AHEAD` pages after the page whose write faulted: this spares a second
+    /// fault. If the page turns out unchanged, its eviction needs no write. While the store is `full`, only pages that
+    /// are known to be unchanged can be evicted. A new page that was only read is therefore write-protected then, so
+    /// that a write to it is a second fault.
     fn plan_page(&self, number: PageNumber, request: &FillRequest, full: bool) -> PagePlan {
         let (page, touch) = (&self.pages[number], request.touch);
         let dirty = if page.state == PageState::Zero {
@@ -40,7 +41,7 @@ impl PagerState {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Admits the pages that a request asks for, if local memory has room for them at the time `now`.
+    /// Begins the fill of the pages that a request asks for, if local memory has room for them at the time `now`.
     pub(crate) fn admit(
         &self,
         inner: &mut PagerState,
@@ -69,8 +70,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(Admission::Begun(self.begin_fill(inner, request, range, now)))
     }
 
-    /// Admits a page alone although local memory is full, because nothing can be evicted: everything is in flight or
-    /// pinned. `None` if the page is no longer missing.
+    /// Begins the fill of one page although local memory is full and nothing can be evicted, because all other pages
+    /// are in flight or pinned. Returns `None` if the page is no longer missing.
     pub(crate) fn admit_over_limit(
         &self,
         inner: &mut PagerState,
@@ -84,7 +85,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         missing.then(|| self.begin_fill(inner, &request, page..page + 1, now))
     }
 
-    /// Makes missing pages `Filling`, and notes their refault.
+    /// Makes missing pages `Filling`, and notes that they are refaults if they were evicted before.
     fn begin_fill(
         &self,
         inner: &mut PagerState,
@@ -121,8 +122,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Incoming { touch, access, plan }
     }
 
-    /// Handles a touch of a `Clean` page. A write makes it and its next neighbours `Dirty`; a read found it resident
-    /// only after its fault was reported.
+    /// Handles a touch of a `Clean` page. A write makes it `Dirty`, together with near pages that will probably be
+    /// written to, too. A read needs nothing: the page was filled after the fault had been reported.
     fn touch_clean(&self, inner: &mut PagerState, touch: Touch) -> Result<(), PagerError> {
         if !touch.write {
             return Ok(());

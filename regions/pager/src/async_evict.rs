@@ -1,4 +1,4 @@
-//! Evicts pages to a store whose transfers take time: several writes in flight, ahead of need.
+//! Evicts pages to a store whose transfers take time: ahead of need, with several writes in flight.
 //!
 //! ```text
 //!   step: victims, in the order of their pages ──► clean: dropped at once
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// Largest number of writes in flight.
 pub(crate) const WRITE_DEPTH: usize = 16;
-/// Memory of writes, in pages.
+/// Size in pages of the memory that the writes in flight share.
 pub(crate) const WRITE_PAGES: usize = MAX_TRANSFER;
 /// Largest number of pages of one write.
 const MOST_PAGES: usize = 256;
@@ -33,7 +33,7 @@ const BATCH: usize = 128;
 /// Largest number of victims that are selected at once. A touch may have to wait for the writes of all of them.
 const MOST_AT_ONCE: usize = 512;
 
-/// The writes of a pager whose transfers are in flight in a queue. It belongs to the evicting thread.
+/// Evicts pages to a store whose writes run while the evicting thread continues. It belongs to that thread.
 #[derive(Debug)]
 pub struct AsyncEvictor {
     writes: InFlight<Write>,
@@ -42,12 +42,12 @@ pub struct AsyncEvictor {
 #[derive(Debug)]
 struct Write {
     range: Range<PageNumber>,
-    /// The checksum of each page.
+    /// The checksum of each page of `range`.
     sums: Vec<u64>,
 }
 
 impl AsyncEvictor {
-    /// Makes an evictor over a queue whose memory has room for `pages` pages of `page` bytes.
+    /// Makes an evictor over a queue whose memory has room for `pages` pages of `page` bytes each.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> AsyncEvictor {
         AsyncEvictor { writes: InFlight::new(queue, pages * page) }
@@ -112,7 +112,8 @@ impl AsyncEvictor {
         Ok(true)
     }
 
-    /// Starts the writes of pages that were moved out, and adds those that need none to `gone`.
+    /// Starts the writes of changed pages that were moved out of the program. Adds the pages that need no write to
+    /// `gone`.
     fn write_changed<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -167,8 +168,8 @@ impl AsyncEvictor {
         Ok(())
     }
 
-    /// Ends the evictions of pages whose writes have ended. If none has, waits for the next end, at most for `wait`.
-    /// Returns whether a write has ended.
+    /// Ends the evictions of pages whose writes have ended. If no write has ended, waits until one does, for at most
+    /// `wait`. Returns whether a write has ended.
     pub fn reap<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -233,9 +234,9 @@ impl AsyncEvictor {
         Ok(())
     }
 
-    /// Sleeps until there may be something to do: a write has ended, or a fault took room. If `hurry` returns true, it
-    /// sleeps for a millisecond at most. A thread that makes it true takes the pager's lock before it notifies this
-    /// one.
+    /// Sleeps until a write has ended or a fault has taken free pages. If `hurry` returns true, it sleeps for at most a
+    /// millisecond. A thread that changes the answer of `hurry` to true takes the pager's lock before it notifies the
+    /// evicting thread.
     pub fn wait<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -254,7 +255,7 @@ impl AsyncEvictor {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Ends the evictions of these `Leaving` pages, which cost `ns` nanoseconds for `units` transfer units.
+    /// Ends the evictions of the `Leaving` pages `gone`. They took `ns` nanoseconds for `units` transfer units.
     fn finish_leaving(&self, gone: &[Range<PageNumber>], units: usize, ns: u64, writes: WriteCosts) {
         if gone.is_empty() {
             return;
@@ -268,7 +269,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.landed(inner, gone);
     }
 
-    /// Makes `Leaving` pages resident again that cannot be evicted now, and counts the cause.
+    /// Makes `Leaving` pages that cannot be evicted now resident again, and counts the `cause`.
     fn stay(&self, pages: &Range<PageNumber>, cause: Count, now: Instant) {
         let mut inner = self.lock();
         inner.leaving -= pages.len();

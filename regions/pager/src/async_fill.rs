@@ -1,11 +1,11 @@
-//! Fills missing pages from a store whose transfers take time, many at once.
+//! Fills missing pages from a store whose transfers take time, with several reads in flight.
 //!
 //! ```text
 //!   fault ──► serve: the read of its transfer unit is started, then those of prefetched units
 //!   queue ──► reap:  each unit that was read is filled, and its threads are woken, in any order
 //! ```
-//! A fault does not wait for the reads of others. The streams learn of a touch of a page whose prefetch is in flight as
-//! of a fault: otherwise prefetching would end as soon as the program catches up with it.
+//! A fault does not wait for the reads of other faults. A touch of a page whose prefetch is in flight is reported to
+//! the streams like a fault: otherwise prefetching would end as soon as the program catches up with it.
 
 use crate::counters::as_nanoseconds;
 use crate::in_flight::{EndedTransfer, InFlight};
@@ -21,43 +21,46 @@ use std::time::{Duration, Instant};
 
 /// Largest number of reads in flight.
 pub(crate) const READ_DEPTH: usize = 32;
-/// Memory of reads, in pages: one transfer unit of the largest size, and half as much for other reads.
+/// Size in pages of the memory that the reads in flight share: one transfer unit of the largest size, and half as much
+/// for other reads.
 pub(crate) const READ_PAGES: usize = MAX_TRANSFER + MAX_TRANSFER / 2;
 /// Number of reads in flight that only faults may start, so that a fault does not wait for prefetches.
 const FAULT_SLOTS: usize = 8;
-/// Largest number of pages that one prefetch reads: enough for the bandwidth of a disk, and few enough that the first
-/// pages are filled soon.
+/// Largest number of pages that one prefetch reads: enough to use the whole bandwidth of a disk, and few enough that
+/// the first pages are filled soon.
 const PREFETCH_PAGES: usize = 32;
-/// Largest number of pages of prefetches in flight, unless a single prefetch has more: half of the memory of reads.
+/// Largest number of pages of all prefetches in flight: half of the memory of reads. A single prefetch may exceed it.
 const MOST_PREFETCHING: usize = READ_PAGES / 2;
 /// Largest number of new pages that one fault fills because a stream expects their use.
 const NEW_PAGES: usize = 64;
 /// Number of milliseconds for which a fault waits for room in local memory before it looks again.
 const ROOM_WAIT: u64 = 1;
 
-/// The reads of a pager whose transfers are in flight in a queue. It belongs to the handler thread.
+/// Fills pages from a store whose reads run while the handler thread continues. It belongs to that thread.
 #[derive(Debug)]
 pub struct AsyncFiller {
     reads: InFlight<Read>,
     prefetch_queue: PrefetchQueue,
     zeros: Table<u8>,
-    /// Pages of prefetches in flight.
+    /// Number of pages of prefetches in flight.
     prefetching: usize,
-    /// Whether the free reserve knows that prefetches find no room. It is told again after all of them were started.
+    /// Whether the free reserve was told that prefetches find no room. It is told again only after all of the predicted
+    /// units were started in between.
     short_of_room: bool,
 }
 
 #[derive(Debug)]
 struct Read {
     incoming: Incoming,
-    /// Whether no thread waited for it when it began.
+    /// Whether no thread waited for the pages when the read began.
     prefetch: bool,
     /// When a thread began to wait for one of the pages; `None` if none does.
     waited_since: Option<Instant>,
 }
 
 impl AsyncFiller {
-    /// Makes a filler over a queue whose memory has room for `pages` pages of `page` bytes. `None` without memory.
+    /// Makes a filler over a queue whose memory has room for `pages` pages of `page` bytes each. Returns `None` if
+    /// there is no memory for its own buffers.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> Option<AsyncFiller> {
         Some(AsyncFiller {
@@ -75,7 +78,7 @@ impl AsyncFiller {
         self.reads.len()
     }
 
-    /// Returns the queue.
+    /// Returns the queue in which the reads are in flight.
     #[must_use]
     pub fn queue(&self) -> &dyn TransferQueue {
         self.reads.queue()
@@ -146,8 +149,8 @@ impl AsyncFiller {
         }
     }
 
-    /// Tells the streams of a fault, or of a touch of a page whose prefetch is in flight. Returns how the pages around
-    /// it are used, and the end of the new pages that are expected to be used next, which are filled together.
+    /// Reports a fault, or a touch of a page whose prefetch is in flight, to the streams. Returns how they classify the
+    /// access, and up to which page the new pages after it are filled along with it (0 if the page is not new).
     fn observe<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -195,7 +198,7 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Starts the read of pages, for which a thread waits since `waited_since`, or which are prefetched (`None`).
+    /// Starts the read of missing pages. A thread has waited for them since `waited_since`; `None` means a prefetch.
     fn start<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -217,8 +220,8 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Starts the reads of predicted units, as far as local memory has room, and passes all started reads to the store.
-    /// Returns whether it started any.
+    /// Starts the reads of predicted units, as far as local memory has room, and submits all started reads to the
+    /// store. Returns whether it started any.
     pub fn prefetch<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
         let (now, mut any) = (Instant::now(), false);
         while self.reads.free() > FAULT_SLOTS
@@ -268,8 +271,8 @@ impl AsyncFiller {
         Ok(any)
     }
 
-    /// Fills the pages of reads that have ended, and wakes their threads. If none has, waits for the next end, at most
-    /// for `wait`. Returns whether a read has ended.
+    /// Fills the pages of reads that have ended, and wakes the threads that wait for them. If no read has ended, waits
+    /// until one does, for at most `wait`. Returns whether a read has ended.
     pub fn reap<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -315,7 +318,7 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Waits until all reads in flight have ended, and drops the predicted pages.
+    /// Waits until all reads in flight have ended, and empties the prefetch queue.
     pub fn drain<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
         self.prefetch_queue.clear();
         while self.reads.len() > 0 {
@@ -326,7 +329,7 @@ impl AsyncFiller {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Wakes the evicting thread if there is little free room.
+    /// Wakes the evicting thread if fewer pages are free than it should keep free.
     fn notify_if_low(&self, now: Instant) {
         let inner = self.lock();
         if inner.wanted_evictions(now) > 0 || inner.has_untouched_to_check() {

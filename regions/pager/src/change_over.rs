@@ -1,4 +1,4 @@
-//! Far memory in place: memory that a program already uses becomes far.
+//! Change-over: makes memory that a program already uses far memory, in place.
 //!
 //! ```text
 //!   the range is registered (`Linux::new`): no page becomes resident by itself, and faults wait

@@ -1,5 +1,5 @@
 //! Paging in, after the transfer: the bytes are checked and put in place, the pages become resident, and the policies
-//! learn what their fill cost.
+//! learn what the fill cost.
 
 use crate::incoming::{FillPlan, Incoming, PagePlan};
 use crate::page::{PageState, checksum, number, runs};
@@ -13,8 +13,8 @@ use largesse_policy::transfer::{TransferUnits, first_unit};
 use largesse_store::PageStore;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Compares pages that were read from the store with the checksums of what was written. A difference ends the
-    /// program.
+    /// Compares pages that were read from the store with the checksums of what was written. Returns an error that ends
+    /// the program if one differs.
     pub(crate) fn check(
         &self,
         range: &Range<PageNumber>,
@@ -32,7 +32,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Fills pages with `bytes`, as `plan` says.
+    /// Fills the pages of `order` with `bytes`, writable or write-protected as `plan` says of each page.
     pub(crate) fn fill_from(
         &self,
         order: &FillOrder,
@@ -62,8 +62,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Makes pages resident whose transfer has ended, and for which the program waited `ns` nanoseconds. Returns
-    /// whether threads wait for them that must be woken.
+    /// Makes `Filling` pages resident after their transfer, for which the program waited `ns` nanoseconds. Returns
+    /// whether any thread waits for them and must be woken.
     pub(crate) fn commit(&self, incoming: Incoming, ns: u64) -> bool {
         let Incoming { touch, plan, .. } = &incoming;
         let mut inner = self.lock();
@@ -103,8 +103,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Returns the number of pages with contents in the segment of a page, resident or not: the length of an epoch of
-    /// the transfer sizes' duel.
+    /// Returns the number of pages with contents, resident or not, in the segment of `page`. That many fills are an
+    /// epoch of the set dueling of transfer sizes.
     fn epoch(&self, page: PageNumber) -> usize {
         let counts = self.words_of(page).map_or(&self.counters, |words| &words.counts);
         let bytes = counts.get(Count::StoredBytes) + counts.get(Count::ResidentBytes);

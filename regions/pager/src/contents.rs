@@ -1,4 +1,4 @@
-//! Calls by which the program gets pages, gives them back, or maps something else in their place.
+//! Calls by which the program gets pages of far memory, gives them back, or maps something else in their place.
 
 use crate::page::{PageState, number, runs};
 use crate::pager::Pager;
@@ -9,7 +9,7 @@ use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::{PageStore, StoreError};
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Hands out pages: reserves their room in the store, and keeps their contents from now on.
+    /// Hands out pages to the program: reserves their room in the store, and keeps their contents from now on.
     pub fn enter(&self, range: Range<PageNumber>) -> Result<(), StoreError> {
         let size = self.kernel.page();
         self.store.reserve((range.start * size) as u64, (range.len() * size) as u64)?;
@@ -21,7 +21,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Takes over pages that the program used before they became far memory: those in `here` are resident, all others
-    /// zero. They may exceed local memory, until the next evictions. The pages of a large page are evicted together.
+    /// zero. The resident pages may exceed local memory until the next evictions. The pages of a large page are evicted
+    /// together.
     pub fn adopt(&self, here: impl Iterator<Item = Range<PageNumber>>) {
         let mut inner = self.lock();
         let local = inner.local;
@@ -40,8 +41,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.reclaim_needed.notify_all();
     }
 
-    /// Says whether the program still needs the contents of the pages. If not, they are evicted without being written,
-    /// and may be filled with zeros.
+    /// Sets whether the program still needs the contents of the pages. If it does not, they are evicted without being
+    /// written, and may be filled with zeros later.
     pub fn set_wanted(&self, range: Range<PageNumber>, wanted: bool) {
         let mut inner = self.lock();
         for number in range {
@@ -52,7 +53,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Drops the contents of the pages: they read as zero, and free their room in local memory and in the store.
+    /// Drops the contents of the pages, which read as zero from now on. Frees their room in local memory and in the
+    /// store.
     pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), PagerError> {
         self.empty(range, PageState::Zero)
     }
@@ -62,7 +64,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.empty(range, PageState::Outside)
     }
 
-    /// Drops the contents of pages, which then are in the state `then`.
+    /// Drops the contents of pages, and leaves the pages in the state `then`: `Zero` or `Outside`.
     fn empty(&self, range: Range<PageNumber>, then: PageState) -> Result<(), PagerError> {
         let size = self.kernel.page();
         let mut inner = self.lock();

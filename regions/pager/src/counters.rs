@@ -1,107 +1,107 @@
-//! Counts of what happened, which other processes can read: words in a fixed order.
+//! Counters of what the pager did, which other processes can read: 64-bit words in a fixed order.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_pages::Zeroed;
 
-/// The position of a word. Words count pages unless their comment says otherwise.
+/// A counter, as the position of its word. The unit is pages unless the comment of a counter names another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Count {
-    /// Bytes of local memory: the upper bound of resident bytes, at present.
+    /// Present size of local memory in bytes: the upper bound of resident far memory.
     LocalBytes,
-    /// Resident bytes of far memory, at present.
+    /// Present number of resident bytes of far memory.
     ResidentBytes,
-    /// Bytes that are in the store and not resident, at present.
+    /// Present number of bytes that are in the store and not resident.
     StoredBytes,
-    /// Bytes that the program may use, resident or not, at present.
+    /// Present number of bytes of far memory that the program may use, resident or not.
     MappedBytes,
-    /// Present size of transfer units in bytes, where most pages were filled recently.
+    /// Present size of a transfer unit in bytes, where most pages were filled recently.
     SetBytes,
-    /// Smallest present size of transfer units in bytes.
+    /// Present size in bytes of the smallest transfer unit.
     LeastSetBytes,
-    /// Largest present size of transfer units in bytes.
+    /// Present size in bytes of the largest transfer unit.
     MostSetBytes,
     /// Number of faults that were served.
     Faults,
-    /// Number of faults that were writes to resident, protected pages.
+    /// Number of faults that were writes to resident, write-protected pages.
     WriteFaults,
     /// Number of faults that were handled on the faulting CPU (`on_cpu.rs`).
     OnCpu,
-    /// Pages that were filled from the store.
+    /// Number of pages that were filled from the store.
     Fills,
-    /// Pages that were filled with zeros, without the store.
+    /// Number of pages that were filled with zeros, without the store.
     ZeroFills,
-    /// Pages that were prefetched.
+    /// Number of pages that were prefetched.
     Prefetched,
-    /// Lower bound of the prefetched pages that the program then used without a fault.
+    /// Lower bound of the number of prefetched pages that the program then used without a fault.
     PrefetchHits,
-    /// Pages that were filled from the copy that was being written to the store.
+    /// Number of pages that were filled from the copy of an eviction whose write to the store was in flight.
     FromWrites,
-    /// Pages that were evicted.
+    /// Number of pages that were evicted.
     Evictions,
-    /// Pages that were written to the store.
+    /// Number of pages that were written to the store.
     WriteBacks,
-    /// Resident pages that the program gave back, so that they were not written.
+    /// Number of resident pages that the program gave back, so that they were not written.
     Dropped,
-    /// Bytes read from the store.
+    /// Number of bytes read from the store.
     BytesIn,
-    /// Bytes written to the store.
+    /// Number of bytes written to the store.
     BytesOut,
-    /// Nanoseconds that threads waited for faults, in sum.
+    /// Nanoseconds that threads waited for faults to be served, in sum.
     WaitNs,
-    /// Nanoseconds of these in which they waited for room in local memory.
+    /// The part of `WaitNs` in which threads waited for room in local memory, in nanoseconds.
     RoomNs,
     /// Number of fills that exceeded local memory because no page could be evicted.
     OverLimit,
-    /// Pages that could not be evicted because a device may have been writing to them.
+    /// Number of pages that could not be evicted because a device may have been writing to them.
     Pinned,
-    /// Pages that could not be evicted because the store had no room for them.
+    /// Number of pages that could not be evicted because the store had no room for them.
     NoRoom,
-    /// Resident bytes of the program outside far memory, when they were last counted; 0 while they are few.
+    /// Number of resident bytes of the program outside far memory, when they were last counted; 0 while they are few.
     UncoveredBytes,
-    /// Mechanism of transfers: 0 for calls that block, otherwise the number of a `Mechanism`.
+    /// How transfers are made: 0 for calls that block, otherwise the number of a `largesse_store::Mechanism`.
     Mechanism,
-    /// Error number of the kernel's refusal because of which transfers are not made in the fastest way; 0 if they are.
+    /// Error number with which the kernel refused the fastest mechanism of transfers; 0 if it is in use.
     Refusal,
     /// Number of transfers from the store that ended.
     Reads,
-    /// Nanoseconds from the start to the end of each such transfer from the store, in sum.
+    /// Nanoseconds from the start to the end of each transfer from the store, in sum.
     ReadNs,
-    /// Median of these times in nanoseconds, to 1/32.
+    /// Median time of a transfer from the store in nanoseconds, with a relative error of at most 1/32.
     ReadMedianNs,
-    /// 99th percentile of these times in nanoseconds, to 1/32.
+    /// 99th percentile of the times of transfers from the store in nanoseconds, with a relative error of at most 1/32.
     ReadP99Ns,
     /// Nanoseconds in which at least one transfer from the store was in flight.
     ReadBusyNs,
-    /// The part of `ReadNs` in which no thread waited for the transfer, of transfers that run while the threads that
-    /// started them continue: prefetching hid it.
+    /// The part of `ReadNs` in which no thread waited for the transfer, because it was prefetched. It counts only
+    /// transfers that run while the threads that started them continue.
     HiddenNs,
     /// Largest number of transfers from the store in flight at once.
     MostReads,
     /// Number of transfers to the store that ended.
     Writes,
-    /// Nanoseconds from the start to the end of each such transfer to the store, in sum.
+    /// Nanoseconds from the start to the end of each transfer to the store, in sum.
     WriteNs,
-    /// Median of these times in nanoseconds, to 1/32.
+    /// Median time of a transfer to the store in nanoseconds, with a relative error of at most 1/32.
     WriteMedianNs,
-    /// 99th percentile of these times in nanoseconds, to 1/32.
+    /// 99th percentile of the times of transfers to the store in nanoseconds, with a relative error of at most 1/32.
     WriteP99Ns,
     /// Nanoseconds in which at least one transfer to the store was in flight.
     WriteBusyNs,
     /// Largest number of transfers to the store in flight at once.
     MostWrites,
-    /// Number of segments that have words of their own.
+    /// Number of segments that have counters of their own.
     Segments,
 }
 
-/// Largest number of segments that have words of their own. Further segments are counted only in the sums.
+/// Largest number of segments that have counters of their own. Further segments are counted only in the sums of all.
 pub const MOST_SEGMENTS: usize = 4096;
 
-/// Number of words.
+/// Number of counters.
 pub const COUNTS: usize = Count::Segments as usize + 1;
 
 impl Count {
-    /// Names of the words, in their order, for readers.
+    /// Names of the counters, in the order of their words, as readers show them.
     pub const NAMES: [&str; COUNTS] = [
         "local_bytes",
         "resident_bytes",
@@ -148,7 +148,7 @@ impl Count {
     ];
 }
 
-/// The words of all counts.
+/// The words of all counters.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Counters([AtomicU64; COUNTS]);
@@ -173,18 +173,18 @@ impl Counters {
         self.0[count as usize].store(now, Ordering::Relaxed);
     }
 
-    /// Raises a word to `now`, if it is less.
+    /// Raises a counter to `now`, if it is less.
     pub(crate) fn raise(&self, count: Count, now: u64) {
         self.0[count as usize].fetch_max(now, Ordering::Relaxed);
     }
 
-    /// Returns one word.
+    /// Returns the value of one counter.
     #[must_use]
     pub fn get(&self, count: Count) -> u64 {
         self.0[count as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns all words.
+    /// Returns the values of all counters.
     #[must_use]
     pub fn all(&self) -> [u64; COUNTS] {
         core::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
@@ -196,17 +196,17 @@ pub(crate) fn as_nanoseconds(duration: core::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The words of one segment, in memory that another process reads.
+/// Address, length, label and counters of one segment, in memory that another process reads.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct SegmentWords {
-    /// The first address of the segment.
+    /// Address of the first byte of the segment.
     pub start: AtomicU64,
-    /// The length of the segment in bytes.
+    /// Length of the segment in bytes.
     pub len: AtomicU64,
     /// Kind of the segment, as a number that its creator chose.
     pub label: AtomicU64,
-    /// Counts of this segment. All segments share local memory, so that `LocalBytes` is 0.
+    /// Counters of this segment. `LocalBytes` is 0, because all segments share local memory.
     pub counts: Counters,
 }
 

@@ -3,8 +3,8 @@
 //! The pages of a system call may have any protection, and addresses that a program passes to one may be wrong: to
 //! touch them could end the program where the kernel answers `EFAULT`. The thread that makes the call may not use the
 //! userfaultfd descriptor either (`largesse_store::Broker`). So it touches a page of ours that is registered with the
-//! descriptor and always missing. The serving thread reads that fault like any other, takes the request, and fills the
-//! page when it has served it.
+//! descriptor and always missing. The handler thread receives the fault of our page like any other, takes the request
+//! for the program's page, and fills our page after it has served the request.
 
 use crate::lock::{DOORBELL, REQUEST, RankedGuard, RankedMutex};
 use crate::page::Touch;
@@ -12,17 +12,17 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::fault::{FaultError, Userfault};
 use largesse_pages::{MapError, PageKind, Reserved, SPAN, Table, base_page};
 
-/// The page that is touched, and the request.
+/// Asks the handler thread for a page of the program: by a touch of a page that is always missing.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
     page: Reserved,
-    /// The bytes that fill it.
+    /// The zeros with which `page` is filled when a request was served.
     zeros: Table<u8>,
-    /// Held by the asking thread until it is answered.
+    /// Held by the asking thread until its request was served.
     turn: RankedMutex<(), DOORBELL>,
-    /// The request of the thread that has its turn; `None` once it was taken.
+    /// The request of the thread that holds `turn`; `None` once the handler thread has taken it.
     request: RankedMutex<Option<Touch>, REQUEST>,
-    /// A request was taken and is not answered yet.
+    /// Whether the handler thread has taken a request and not answered it yet.
     taken: AtomicBool,
 }
 
@@ -45,12 +45,12 @@ impl Doorbell {
         self.page.start().as_ptr().addr()
     }
 
-    /// Faults at its page are told by `faults` from now on.
+    /// Registers the doorbell's page with `faults`, which reports its faults from now on.
     pub(crate) fn register(&self, faults: &Userfault) -> Result<(), FaultError> {
         faults.register(self.address(), base_page())
     }
 
-    /// Has a fault served by a serving thread. It may return a moment before the page is resident.
+    /// Has the fault `touch` served by the handler thread. It may return a moment before the page is resident.
     pub(crate) fn ask(&self, touch: Touch) {
         let _turn = self.hold();
         *self.request.lock() = Some(touch);
@@ -61,12 +61,12 @@ impl Doorbell {
         let _ = unsafe { self.page.purge(0, base_page()) };
     }
 
-    /// Waits until no thread asks, and lets none ask: for a fork.
+    /// Waits until no thread asks, and lets none ask until the guard is dropped: for a fork.
     pub(crate) fn hold(&self) -> RankedGuard<'_, (), DOORBELL> {
         self.turn.lock()
     }
 
-    /// The request that waits, if `fault` is at the page.
+    /// Takes the waiting request, if the address `fault` is on the doorbell's page; otherwise returns `None`.
     pub(crate) fn request(&self, fault: usize) -> Option<Touch> {
         if fault.wrapping_sub(self.address()) >= base_page() {
             return None;
@@ -76,7 +76,7 @@ impl Doorbell {
         Some(touch)
     }
 
-    /// Lets the asking thread go on, if its request was taken.
+    /// Lets the asking thread continue, if its request was taken.
     pub(crate) fn answer(&self, faults: &Userfault) -> Result<(), FaultError> {
         // Relaxed: as above.
         if self.taken.load(Ordering::Relaxed) && self.taken.swap(false, Ordering::Relaxed) {

@@ -1,13 +1,13 @@
 //! The threads that serve faults.
 //!
-//! Over a store whose transfers take time, two threads have a queue each: the handler thread starts and ends reads
-//! (`fill_async`), the evicting thread writes (`evict_async`).
+//! Over a store whose transfers take time, two threads have a queue each: the handler thread one of reads
+//! (`fill_async`), the evicting thread one of writes (`evict_async`).
 //!
 //! Over a store whose transfers end at once, the handler thread serves the faults that userfaultfd reports, or that the
 //! `FaultQueue` hands over (`in_thread.rs`). The evicting thread evicts pages ahead of need. It also starts a third
 //! thread, which replaces the handler thread while handling on the faulting CPU is faster (`on_cpu.rs`).
 //!
-//! To wake a sleeping thread on another CPU costs more than a fault, so that the handler thread polls for a while
+//! Waking a sleeping thread on another CPU costs more than a fault. Therefore the handler thread polls for a while
 //! before it sleeps.
 
 use crate::async_evict::{AsyncEvictor, WRITE_DEPTH, WRITE_PAGES};
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(50);
 
 /// Time for which the handler thread polls for the end of a transfer before it sleeps: a little longer than a disk
-/// takes.
+/// needs for one.
 const SPIN_IN_FLIGHT: Duration = Duration::from_micros(150);
 
 /// Starts the handler thread and the evicting thread, which end with the process. Fails if there is no memory for their
@@ -65,7 +65,8 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
     })
 }
 
-/// Opens the queues of a store whose transfers take time, in the broker's thread. Returns `None` if they end at once.
+/// Opens a queue of reads and one of writes in the broker's thread, for a store whose transfers take time. Returns
+/// `None` if its transfers end at once.
 fn open_queues<S: PageStore>(pager: &Pager<Linux, S>) -> io::Result<Option<(AsyncFiller, AsyncEvictor)>> {
     let page = pager.kernel().page();
     let open = |pages: usize, depth| {
@@ -78,7 +79,7 @@ fn open_queues<S: PageStore>(pager: &Pager<Linux, S>) -> io::Result<Option<(Asyn
     Ok(Some((filler, AsyncEvictor::new(writes, WRITE_PAGES, page))))
 }
 
-/// As [`start`], with a queue for each thread.
+/// Starts the handler thread and the evicting thread with a queue each, for a store whose transfers take time.
 fn start_async<S: PageStore + 'static>(
     pager: &Arc<Pager<Linux, S>>,
     mut filler: AsyncFiller,

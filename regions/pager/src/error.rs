@@ -1,17 +1,17 @@
-//! Errors that end the program, because it cannot have its pages.
+//! Errors after which the program cannot continue, because pages of it are lost.
 
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 use largesse_store::StoreError;
 
-/// An error that ends the program, because it cannot have its pages. The program has received no wrong data.
+/// An error after which the program cannot continue, because pages of it are lost. It has received no wrong data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagerError {
     /// The store failed.
     Store(StoreError),
     /// The contents of a page in the store differ from those that were written.
     Damaged {
-        /// The page.
+        /// Number of the page.
         page: PageNumber,
         /// Checksum of the contents that were written.
         sent: u64,

@@ -18,14 +18,14 @@ use largesse_policy::eviction_cost::WriteCosts;
 use largesse_store::PageStore;
 use std::time::Instant;
 
-/// Largest number of pages of small units that are evicted together ahead of need.
+/// Largest number of pages of small units that the evicting thread evicts together.
 const AHEAD: usize = 64;
 /// Number of milliseconds for which a fault waits for evictions of other threads before it gives up.
 const PATIENCE: u32 = 200;
 
-/// The end of a write-back.
+/// The outcome of a write-back: which pages it took from the program, and its cost.
 pub(crate) struct EvictionResult {
-    /// The pages that left the program.
+    /// The pages that were taken from the program.
     pub(crate) gone: Vec<Range<PageNumber>>,
     writes: WriteCosts,
     /// Whether some pages stay because the store had no room for them.
@@ -33,8 +33,8 @@ pub(crate) struct EvictionResult {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Evicts pages until local memory has room for `wanted` more. `false`: no page can be evicted. `now` advances with
-    /// the evictions.
+    /// Evicts pages until local memory has room for `wanted` more. Returns `false` if no page can be evicted. Sets
+    /// `now` to the time after the last eviction.
     pub(crate) fn make_room<'a>(
         &'a self,
         mut inner: StateGuard<'a>,
@@ -61,7 +61,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok((inner, true))
     }
 
-    /// Evicts at least `wanted` pages together. `false`: no page could be evicted. `now` advances to the end.
+    /// Evicts at least `wanted` pages together. Returns `false` if no page could be evicted. Sets `now` to the time of
+    /// the end.
     fn evict<'a>(
         &'a self,
         mut inner: StateGuard<'a>,
@@ -88,7 +89,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Ends the transitions of all victims: those that are gone are missing, the others are resident again.
+    /// Ends the transitions of all victims: those that were taken from the program are missing, the others are resident
+    /// again.
     fn commit_eviction(
         &self,
         inner: &mut PagerState,
@@ -145,7 +147,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(EvictionResult { gone, writes, full })
     }
 
-    /// Writes the changed ones of pages that were taken from the program to the store. Pages that are zero, unchanged
+    /// Writes pages that were taken from the program to the store, if they were changed. Pages that are zero, unchanged
     /// or unwanted need no write.
     fn write_changed(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), PagerError> {
         let size = self.kernel.page();
@@ -167,8 +169,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Evicts one run of pages if there is little free room. For the thread that serves faults, while no fault waits.
-    /// `false`: there was nothing to do.
+    /// Evicts one run of pages if there is little free room. It is for the handler thread, while no fault waits.
+    /// Returns `false` if there was nothing to do.
     pub(crate) fn reclaim(&self) -> Result<bool, PagerError> {
         let inner = self.lock();
         if !inner.reclaim_mode.in_background()
@@ -181,7 +183,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(self.evict(inner, 1, &mut Instant::now())?.1)
     }
 
-    /// Keeps some pages free ahead of need, until `stop` returns true. For a thread of its own.
+    /// Keeps some pages free ahead of need, until `stop` returns true. The evicting thread runs this.
     pub fn reclaim_in_background(&self, stop: impl Fn() -> bool) -> Result<(), PagerError> {
         let mut inner = self.lock();
         while !stop() {

@@ -24,7 +24,7 @@ pub enum Local {
 }
 
 impl Local {
-    /// Returns the number of pages while the program uses no far memory yet.
+    /// Returns the size of local memory in pages at the start, while the program uses no far memory yet.
     #[must_use]
     pub fn first_pages(self) -> usize {
         match self {
@@ -46,8 +46,8 @@ pub struct FarMemory<S> {
 }
 
 impl<S: PageStore> FarMemory<S> {
-    /// Makes far memory of two ranges, which are segments of `pager`. `lost` is called if the store has lost its
-    /// contents.
+    /// Makes far memory of two ranges, which are segments of `pager`. Calls `lost`, which ends the program, if the
+    /// store has lost the contents of pages.
     #[must_use]
     pub const fn new(
         heap: FarRange,
@@ -66,8 +66,8 @@ impl<S: PageStore> FarMemory<S> {
         }
     }
 
-    /// As [`Pager::enter`]. A store without room refuses. If the store is lost, so are pages that the program already
-    /// has, and the program ends.
+    /// Hands out pages to the program, as [`Pager::enter`] does. Ends the program if the store is lost, since pages
+    /// that it already has are lost, too.
     pub(crate) fn enter(&self, pages: Range<PageNumber>) -> Result<(), StoreError> {
         let entered = self.pager.enter(pages);
         match &entered {
@@ -78,7 +78,7 @@ impl<S: PageStore> FarMemory<S> {
         entered
     }
 
-    /// Returns why the store refused room for the first time; `None` if it never did.
+    /// Returns the first error with which the store refused room; `None` if it never did.
     #[must_use]
     pub fn refused(&self) -> Option<&StoreError> {
         self.refused.get()
@@ -102,7 +102,7 @@ impl<S: PageStore> FarMemory<S> {
         self.share();
     }
 
-    /// Adapts local memory, if it is a percentage, to the number of bytes that the program may use.
+    /// Sets the size of local memory, if it is a percentage, from the number of bytes that the program may use now.
     fn share(&self) {
         if let Local::Percent(percent) = self.local {
             let bytes = usize::try_from(self.pager.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
@@ -144,7 +144,7 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
         }
     }
 
-    /// Refuses: contents of far pages have a fixed home in the store, so that the caller copies them.
+    /// Refuses, so that the caller copies: the contents of far pages have a fixed home in the store.
     unsafe fn relocate(&self, _: usize, _: usize, _: usize) -> bool {
         false
     }

@@ -10,7 +10,7 @@ use largesse_policy::PageNumber;
 pub struct FarRange {
     /// The addresses.
     pub range: Reserved,
-    /// The number of its first page.
+    /// Number of the range's first page.
     pub first: PageNumber,
 }
 
@@ -23,7 +23,7 @@ impl FarRange {
         FarRange { range, first }
     }
 
-    /// Returns the pages that lie entirely in `len` bytes at an offset.
+    /// Returns the pages that lie entirely in the `len` bytes from `offset` on.
     pub(crate) fn pages(&self, offset: usize, len: usize) -> Range<PageNumber> {
         let page = base_page();
         self.first + offset.div_ceil(page)..self.first + (offset + len) / page

@@ -1,5 +1,5 @@
-//! Faults that come as a signal and are served by the handler thread, because only our own threads have the store's
-//! descriptors.
+//! Faults that the kernel reports as signals and the handler thread serves, because only the pager's own threads have
+//! the store's descriptors.
 
 use crate::buffer::Buffer;
 use crate::lock::{FAULTS, RankedMutex};
@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use std::sync::Condvar;
 use std::time::Duration;
 
-/// Faults for the handler thread.
+/// Hands faults of other threads to the handler thread, which serves them in order.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue {
     faults: RankedMutex<Faults, FAULTS>,
-    /// Notified of each fault.
+    /// Notified when a fault is added.
     asked: Condvar,
-    /// Notified when faults were served.
+    /// Notified when the handler thread has served faults.
     served: Condvar,
     /// Unused buffers of threads that serve their own faults.
     buffers: RankedMutex<Vec<Buffer>, FAULTS>,
@@ -24,14 +24,14 @@ pub(crate) struct FaultQueue {
 #[derive(Debug, Default)]
 struct Faults {
     waiting: VecDeque<Touch>,
-    /// Number of faults since the start.
+    /// Number of faults that were added since the start.
     come: u64,
-    /// Number of them that were served, in the same order.
+    /// Number of faults that were served since the start, in the order in which they were added.
     served: u64,
 }
 
 impl FaultQueue {
-    /// Returns the next fault. The caller has served those that it got before.
+    /// Returns the next fault. Marks the faults that it returned before as served.
     pub(crate) fn next(&self) -> Option<Touch> {
         let mut faults = self.faults.lock();
         let served = faults.come - faults.waiting.len() as u64;
@@ -42,7 +42,7 @@ impl FaultQueue {
         faults.waiting.pop_front()
     }
 
-    /// Sleeps until there is a fault, at most for the time `most`.
+    /// Sleeps until a fault is added, for at most the time `most`.
     pub(crate) fn wait(&self, most: Duration) {
         let faults = self.faults.lock();
         if faults.waiting.is_empty() {
@@ -50,7 +50,7 @@ impl FaultQueue {
         }
     }
 
-    /// Has a fault served by the handler thread, and waits for that.
+    /// Has the handler thread serve a fault, and waits until it has.
     pub(crate) fn ask(&self, touch: Touch) {
         let mut faults = self.faults.lock();
         faults.waiting.push_back(touch);
@@ -62,13 +62,13 @@ impl FaultQueue {
         }
     }
 
-    /// Takes an unused buffer, or makes one. `None` without memory.
+    /// Takes an unused buffer, or makes one. Returns `None` if memory is short.
     pub(crate) fn buffer(&self) -> Option<Buffer> {
         let free = self.buffers.lock().pop();
         free.or_else(|| Buffer::on_cpu(MAX_TRANSFER))
     }
 
-    /// Returns a buffer for the next thread.
+    /// Gives a buffer back, for the next thread that needs one.
     pub(crate) fn give_back(&self, buffer: Buffer) {
         self.buffers.lock().push(buffer);
     }

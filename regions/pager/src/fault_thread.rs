@@ -1,5 +1,5 @@
-//! The common part of the threads that serve faults: their start, one fault, and the end of the program when a fault
-//! cannot be served.
+//! The common part of the threads that serve faults: their start, the service of one fault, and the end of the program
+//! when a fault cannot be served.
 
 use crate::PagerError;
 use crate::buffer::Buffer;
@@ -15,14 +15,15 @@ use std::io;
 /// Ends the program because of an error that leaves it without its pages.
 pub type Fatal = fn(&PagerError) -> !;
 
-/// Starts a thread that receives no signal: a handler of the program could touch far memory there, and wait for this
-/// same thread.
+/// Starts a thread that receives no signals. In a signal handler of the program it could touch far memory, and would
+/// then wait for itself.
 pub(crate) fn spawn<W: FnOnce() + Send + 'static>(name: &'static CStr, work: W) -> io::Result<()> {
     const STACK: usize = 256 << 10;
     service::start(name, STACK, &[], work)
 }
 
-/// Serves the next fault, if one waits. Returns its page, and the pages whose threads must be woken.
+/// Serves the next reported fault, if there is one. Returns the faulting page, and the pages whose waiting threads must
+/// be woken.
 pub(crate) fn serve_next<S: PageStore>(
     pager: &Pager<Linux, S>,
     buffer: &mut Buffer,

@@ -28,7 +28,7 @@ use largesse_policy::PageNumber;
 use largesse_store::HeldBroker;
 use largesse_store::{Fork, PageStore, StoreError};
 
-/// A pager at rest: no page is in flight, and faults wait.
+/// A pager at rest for a fork: no page is in flight, and faults wait.
 #[derive(Debug)]
 pub struct HeldPager<'a, S> {
     pager: &'a Pager<Linux, S>,
@@ -42,8 +42,8 @@ pub struct HeldPager<'a, S> {
 }
 
 impl<S: PageStore> Pager<Linux, S> {
-    /// Brings the pager to rest, for a fork. Until the end the caller lets no thread call [`enter`](Pager::enter) or
-    /// [`drop_contents`](Pager::drop_contents).
+    /// Brings the pager to rest, for a fork. Until the result is consumed, the caller lets no thread call
+    /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents).
     pub fn hold(&self) -> HeldPager<'_, S> {
         // First, since a thread that uses the doorbell waits for one that enters the gate.
         let doorbell = self.kernel.doorbell.hold();
@@ -60,7 +60,7 @@ impl<S: PageStore> Pager<Linux, S> {
         HeldPager { pager: self, store, ranges, broker, inner, closed, doorbell }
     }
 
-    /// Returns the clean pages, in runs; `None` if a page is in flight after all.
+    /// Returns the `Clean` pages as runs of consecutive pages; `None` if a page is in flight after all.
     fn clean(&self, inner: &mut PagerState) -> Option<Vec<Range<PageNumber>>> {
         // Resident pages are in the replacement queue, or wait for their check: the page table may be very long.
         let mut queued: Vec<_> = inner.speculative.pages().collect();
@@ -107,8 +107,8 @@ impl<S: PageStore> HeldPager<'_, S> {
         drop((inner, closed, doorbell));
     }
 
-    /// Sets up far memory in the child. After `Ok`, threads that serve faults must be started before far memory is
-    /// touched; after an error it must never be touched again.
+    /// Sets up far memory in the child. After `Ok`, the caller starts the threads that serve faults before it touches
+    /// far memory. After an error, far memory must never be touched again.
     ///
     /// # Safety
     /// This is the child's only thread.

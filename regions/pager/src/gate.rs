@@ -1,11 +1,11 @@
-//! A gate that all threads pass which put pages in flight, so that a fork can wait until no page is.
+//! A gate through which all threads pass that put pages in flight, so that a fork can wait until no page is in flight.
 
 use crate::lock::{GATE, RankedGuard, RankedMutex};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Condvar;
 
-/// While it is open, threads enter and leave. While it is closed, no thread is inside, and threads that want to enter
-/// wait.
+/// Counts the threads that may put pages in flight. While it is closed, no thread is inside, and threads that want to
+/// enter wait.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     /// Number of threads inside.
@@ -37,7 +37,8 @@ impl Gate {
         Inside(self)
     }
 
-    /// Returns whether a thread waits for the gate to be empty. Threads that stay inside for long ask this, and leave.
+    /// Returns whether a thread waits for the gate to be empty. Threads that stay inside for long ask this now and
+    /// then, and leave if it is true.
     pub(crate) fn is_closing(&self) -> bool {
         // Relaxed: the lock orders what must be ordered; elsewhere it is a request.
         self.closing.load(Ordering::Relaxed)

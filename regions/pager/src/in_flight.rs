@@ -1,16 +1,17 @@
-//! The transfers that one thread has in flight, each with what is needed at its end.
+//! The transfers that one thread has in flight, each with the data that its end needs.
 
 use core::ops::Range;
 use largesse_policy::ServiceTime;
 use largesse_store::{Completion, Direction, StoreError, Transfer, TransferQueue};
 use std::time::{Duration, Instant};
 
-/// A queue, the use of its memory, and a `T` for each transfer in flight.
+/// The transfers that one thread has in flight in a `TransferQueue`: allocates the queue's memory to them, and keeps a
+/// `T` for each until it ends.
 #[derive(Debug)]
 pub(crate) struct InFlight<T> {
     queue: Box<dyn TransferQueue>,
     memory: QueueMemory,
-    /// The transfers by their identifiers, which are indices.
+    /// The transfers in flight, each at the index that is its identifier.
     started: Vec<Option<Started<T>>>,
     service: ServiceTime,
 }
@@ -22,29 +23,29 @@ struct Started<T> {
     began: Instant,
 }
 
-/// A transfer that has ended. Its memory is [given back](InFlight::give_back) by the caller.
+/// A transfer that has ended. The caller [frees](InFlight::give_back) its memory.
 #[derive(Debug)]
 pub(crate) struct EndedTransfer<T> {
     pub(crate) of: T,
     pub(crate) memory: Range<usize>,
     pub(crate) result: Result<(), StoreError>,
-    /// When its end was noticed.
+    /// When the thread noticed the end.
     pub(crate) ended: Instant,
-    /// Time from its start to its end.
+    /// Time from the start to the end of the transfer.
     pub(crate) latency: Duration,
-    /// Time for which the store worked on it (see [`ServiceTime`]).
+    /// Time for which the store worked on the transfer (see [`ServiceTime`]).
     pub(crate) service: Duration,
 }
 
 impl<T> InFlight<T> {
-    /// Makes the list for a queue with `bytes` bytes of memory.
+    /// Makes an empty list for a queue with `bytes` bytes of memory.
     pub(crate) fn new(queue: Box<dyn TransferQueue>, bytes: usize) -> InFlight<T> {
         let depth = queue.depth();
         let started = (0..depth).map(|_| None).collect();
         InFlight { queue, memory: QueueMemory::new(bytes, depth), started, service: ServiceTime::default() }
     }
 
-    /// Returns the queue.
+    /// Returns the queue in which the transfers are in flight.
     pub(crate) fn queue(&self) -> &dyn TransferQueue {
         &*self.queue
     }
@@ -54,7 +55,7 @@ impl<T> InFlight<T> {
         self.queue.in_flight()
     }
 
-    /// Returns what belongs to each transfer in flight.
+    /// Returns the `T` of each transfer in flight.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.started.iter_mut().flatten().map(|started| &mut started.of)
     }
@@ -64,12 +65,13 @@ impl<T> InFlight<T> {
         self.queue.depth() - self.queue.in_flight()
     }
 
-    /// Takes memory for a transfer of `len` bytes; `None` if there is too little, or the depth is reached.
+    /// Allocates memory of the queue for a transfer of `len` bytes. Returns `None` if too little is free, or as many
+    /// transfers are in flight as the queue allows.
     pub(crate) fn take(&mut self, len: usize) -> Option<Range<usize>> {
         if self.free() == 0 { None } else { self.memory.take(len) }
     }
 
-    /// Returns the bytes of memory that was taken.
+    /// Returns the bytes of memory that [`take`](InFlight::take) allocated.
     ///
     /// # Safety
     ///
@@ -79,7 +81,8 @@ impl<T> InFlight<T> {
         unsafe { self.queue.memory(memory.clone()) }
     }
 
-    /// Starts a transfer of memory that was taken.
+    /// Starts a transfer between the queue's `memory`, which [`take`](InFlight::take) allocated, and the store's bytes
+    /// from `at` on. Keeps `of` until it ends.
     pub(crate) fn start(&mut self, direction: Direction, at: u64, memory: Range<usize>, of: T) {
         let free = self.started.iter().position(Option::is_none);
         let id = free.unwrap_or_else(|| unreachable!("memory is only taken below the depth"));
@@ -87,12 +90,12 @@ impl<T> InFlight<T> {
         self.started[id] = Some(Started { of, memory, began: Instant::now() });
     }
 
-    /// Passes all started transfers to the store.
+    /// Submits all started transfers to the store.
     pub(crate) fn flush(&mut self) {
         self.queue.flush();
     }
 
-    /// Returns the transfers that have ended. If none has, waits for the next one, at most for `wait`.
+    /// Returns the transfers that have ended. If none has, waits for the next end, for at most the time `wait`.
     pub(crate) fn reap(&mut self, wait: Duration) -> Vec<EndedTransfer<T>> {
         let (started, service, mut all) = (&mut self.started, &mut self.service, Vec::new());
         let mut noticed = None; // transfers that have ended by then end together
@@ -105,17 +108,18 @@ impl<T> InFlight<T> {
         all
     }
 
-    /// Frees memory that was taken.
+    /// Frees memory that [`take`](InFlight::take) allocated.
     pub(crate) fn give_back(&mut self, memory: &Range<usize>) {
         self.memory.give_back(memory);
     }
 }
 
-/// Allocates parts of a queue's memory, in bytes, by first fit: parts are few, and live as long as a transfer.
+/// Allocates parts of a queue's memory, in bytes, by first fit: the parts are few, and each lives as long as a
+/// transfer.
 #[derive(Debug)]
 struct QueueMemory {
     len: usize,
-    /// The parts in use, by address.
+    /// The parts in use, sorted by position.
     used: Vec<Range<usize>>,
 }
 

@@ -4,7 +4,8 @@
 //!   faulting thread ──SIGBUS──► resolve ──the store works in every thread──► Pager::serve, in the faulting thread
 //!                                  └──it needs the descriptors of our threads──► FaultQueue ──► handler thread
 //! ```
-//! Service in the faulting thread wakes no other thread, which would cost more than the fault itself.
+//! If the faulting thread serves its fault itself, no other thread has to be woken: that would cost more than the
+//! fault.
 
 use crate::PagerError;
 use crate::kernel::Linux;
@@ -16,9 +17,9 @@ use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 
 impl<S: PageStore> Pager<Linux, S> {
-    /// Serves a fault of the calling thread: in this thread (`here`), or in the handler thread. When it returns, the
-    /// calling thread may touch the page again. `false`: the page is no longer far memory, and the fault is not the
-    /// pager's. The caller blocks signals.
+    /// Serves a fault of the calling thread: in this thread if `here`, otherwise in the handler thread. When it
+    /// returns, the calling thread may touch the page again. Returns `false` if the page is no longer far memory, so
+    /// that the fault is not the pager's. The caller blocks signals.
     pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, PagerError> {
         let fault_queue = &self.kernel().fault_queue;
         if !self.kernel().faults().by_signal() {
@@ -39,9 +40,9 @@ impl<S: PageStore> Pager<Linux, S> {
         Ok(inner.pages[touch.page].state != PageState::Outside)
     }
 
-    /// Makes pinned pages resident, and writable if `write` says so, without touching them: the program may have
-    /// protected them, so that a touch would be a signal. `here` is as for [`resolve`](Pager::resolve). The caller
-    /// blocks signals.
+    /// Makes pinned pages resident, and writable if `write` is true, without touching them: the program may have
+    /// protected them, so that a touch would raise a signal. The calling thread serves the faults itself if `here`,
+    /// otherwise the handler thread does. The caller blocks signals.
     pub fn page_in(&self, pinned: &Range<PageNumber>, write: bool, here: bool) -> Result<(), PagerError> {
         let mut inner = self.lock();
         for page in pinned.clone() {

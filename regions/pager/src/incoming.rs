@@ -1,4 +1,4 @@
-//! The steps of paging in, as types: what is asked for, the answer, and the pages that are in flight.
+//! The steps of paging in, as types: the request, the answer to it, and the pages that are in flight.
 //!
 //! ```text
 //!   plan ───► admit ──room──► begin_fill ───► transfer, outside the lock ───► commit
@@ -19,7 +19,8 @@ use largesse_policy::streams::Access;
 pub(crate) struct FillRequest {
     pub(crate) touch: Touch,
     pub(crate) access: Access,
-    /// Units that follow in the same state are paged in too, up to this page. 0: the unit alone.
+    /// Last page up to which the units that follow in the same state are paged in, too; 0 for the unit of the page
+    /// alone.
     pub(crate) upto: PageNumber,
     pub(crate) reason: FillReason,
     pub(crate) frames: FrameSource,
@@ -34,12 +35,13 @@ pub(crate) enum FillReason {
     Prefetch,
 }
 
-/// The frames that are filled.
+/// Which frames (physical pages) the pages get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameSource {
     /// The kernel allocates them, and can protect them against writing.
     Allocated,
-    /// Frames of evicted pages, if the kernel has some. They cannot be protected as they are moved into place.
+    /// Frames of evicted pages, if there are enough, otherwise allocated ones. A page whose frame is moved into place
+    /// cannot be write-protected in the same step.
     Evicted,
 }
 
@@ -50,10 +52,10 @@ pub(crate) struct FillPlan {
     /// The state of all pages of the range: `Zero` or `SwappedOut`.
     pub(crate) from: PageState,
     pub(crate) pages: Vec<PagePlan>,
-    /// The transfer units of the range.
+    /// The transfer units that make up `range`.
     pub(crate) units: Vec<Range<PageNumber>>,
-    /// How each unit was last evicted: from which part of the replacement queue, and the eviction clock then. `None` if
-    /// it never was.
+    /// How each unit was last evicted: from which part of the replacement queue, and the value of the eviction clock at
+    /// that time. `None` if the unit was never evicted.
     pub(crate) evictions: Vec<Option<(Protection, u32)>>,
 }
 
@@ -73,7 +75,7 @@ pub(crate) struct PagePlan {
     pub(crate) dirty: bool,
 }
 
-/// Pages that are `Filling`, with what is needed when their transfer has ended.
+/// Pages that are `Filling`, with the data that the end of their transfer needs.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) touch: Touch,
@@ -81,15 +83,15 @@ pub(crate) struct Incoming {
     pub(crate) plan: FillPlan,
 }
 
-/// The answer to a request.
+/// The answer to a [`FillRequest`].
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// The page is resident, or was mapped over by the program: its threads can be woken.
+    /// The page is resident, or the program mapped something else there. The threads that wait for it can be woken.
     Resident,
-    /// Another thread fills or evicts the page, and wakes its threads at the end.
+    /// Another thread fills or evicts the page, and wakes the threads that wait for it at the end.
     InFlight,
-    /// The pages are `Filling`: the caller transfers them.
+    /// The pages were made `Filling`: the caller transfers them.
     Begun(Incoming),
-    /// Local memory has no room for this number of pages.
+    /// Local memory has no room for the fill, which needs this number of pages.
     NoRoom(usize),
 }

@@ -1,9 +1,9 @@
 //! A mutex with a rank, and its condition variable. Debug builds check that each thread takes locks in the order of
 //! their ranks. The table is in `lib.rs`.
 //!
-//! A lock of the same or a lower rank than one that the thread holds could wait for a thread that waits for this one.
-//! Debug builds panic at such a call, whether or not another thread is in the way. Release builds hold no rank and
-//! check nothing.
+//! If a thread took a lock of the same or a lower rank than one that it holds, it could wait for a thread that waits
+//! for it. Debug builds panic at such a call, whether or not the lock is free. Release builds hold no rank and check
+//! nothing.
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -14,13 +14,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 pub const MAPPINGS: u8 = 0;
 /// The right to use the doorbell (`doorbell.rs`).
 pub(crate) const DOORBELL: u8 = 1;
-/// The request that is handed over by the doorbell (`doorbell.rs`).
+/// The page that a thread asks for by the doorbell (`doorbell.rs`).
 pub(crate) const REQUEST: u8 = 2;
-/// Faults that come by signal, and the buffers of their threads (`fault_queue.rs`).
+/// Faults that come as signals, and the buffers of the threads that serve them (`fault_queue.rs`).
 pub(crate) const FAULTS: u8 = 3;
-/// The number of threads inside of the pager (`gate.rs`).
+/// The number of threads inside of the gate (`gate.rs`).
 pub(crate) const GATE: u8 = 4;
-/// Pages on their way out of the program (`staging.rs`).
+/// Pages that were taken out of the program, in staging buffers (`staging.rs`).
 pub(crate) const STAGING: u8 = 5;
 /// The page table and the policies (`state.rs`).
 pub(crate) const STATE: u8 = 6;
@@ -33,7 +33,7 @@ pub(crate) const TIMES: u8 = 8;
 #[derive(Debug, Default)]
 pub(crate) struct RankedMutex<T, const RANK: u8>(Mutex<T>);
 
-/// Exclusive use of the value of a `RankedMutex`.
+/// Exclusive use of the value of a `RankedMutex`: its lock is released when this is dropped.
 #[derive(Debug)]
 pub struct RankedGuard<'a, T, const RANK: u8> {
     guard: MutexGuard<'a, T>,
@@ -52,7 +52,8 @@ impl<T, const RANK: u8> RankedMutex<T, RANK> {
         RankedGuard { guard: self.0.lock().unwrap_or_else(PoisonError::into_inner), held }
     }
 
-    /// Takes the lock if it is free. This never waits, so that any order is permitted.
+    /// Takes the lock if it is free; otherwise returns `None`. This never waits, so that any order of ranks is
+    /// permitted.
     pub(crate) fn try_lock(&self) -> Option<RankedGuard<'_, T, RANK>> {
         let guard = match self.0.try_lock() {
             Ok(guard) => guard,
@@ -70,7 +71,7 @@ impl<'a, T, const RANK: u8> RankedGuard<'a, T, RANK> {
         RankedGuard { guard: condvar.wait(guard).unwrap_or_else(PoisonError::into_inner), held }
     }
 
-    /// As [`wait`](RankedGuard::wait), but at most for the time `most`.
+    /// Releases the lock, waits until `condvar` is notified or the time `most` has passed, and takes the lock again.
     pub(crate) fn wait_at_most(self, condvar: &Condvar, most: Duration) -> RankedGuard<'a, T, RANK> {
         let RankedGuard { guard, held } = self;
         let (guard, _) = condvar.wait_timeout(guard, most).unwrap_or_else(PoisonError::into_inner);
@@ -96,8 +97,8 @@ impl<T, const RANK: u8> DerefMut for RankedGuard<'_, T, RANK> {
 #[derive(Debug, Default)]
 pub(crate) struct CountingCondvar {
     condvar: Condvar,
-    /// Number of waiting threads. It changes under the lock: a thread that notifies after a change under the lock sees
-    /// every thread that waits without having seen that change.
+    /// Number of waiting threads. It changes under the lock. A thread that changes the guarded value under the lock and
+    /// then notifies therefore sees every thread that waits for that change.
     waiting: AtomicUsize,
 }
 
@@ -113,7 +114,8 @@ impl CountingCondvar {
         guard
     }
 
-    /// As [`wait`](CountingCondvar::wait), for at most the given number of milliseconds.
+    /// Releases the lock, waits until notified or the given number of milliseconds has passed, and takes the lock
+    /// again.
     pub(crate) fn wait_at_most<'a, T, const RANK: u8>(
         &self,
         guard: RankedGuard<'a, T, RANK>,
@@ -125,7 +127,7 @@ impl CountingCondvar {
         guard
     }
 
-    /// Wakes all waiting threads. The caller has made its change under the lock.
+    /// Wakes all waiting threads. The caller has changed the guarded value under the lock before.
     pub(crate) fn notify_all(&self) {
         // Relaxed: the lock orders it
         if self.waiting.load(Ordering::Relaxed) > 0 {
@@ -134,7 +136,7 @@ impl CountingCondvar {
     }
 }
 
-/// A note that the calling thread holds a lock of this rank. Empty in release builds.
+/// A proof that the calling thread holds a lock of this rank. It is empty in release builds.
 #[derive(Debug)]
 struct Held<const RANK: u8>;
 

@@ -1,4 +1,4 @@
-//! Mappings of the program in far memory: what `mmap`, `munmap`, `madvise` and `mremap` do to it.
+//! Mappings of the program in far memory: what `mmap`, `munmap`, `madvise` and `mremap` do to far memory.
 //!
 //! Mappings have a reserved range of their own. Its unmapped parts are inaccessible, and have no room in the store.
 //! Some calls apply to all of far memory: to blocks of a heap and to static arrays, too.
@@ -13,13 +13,13 @@ use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 use largesse_store::{bytes, offsets};
 
-/// The program's mappings, which no other thread changes.
+/// Exclusive access to the program's mappings: no other thread changes them until this is dropped.
 pub type HeldMappings<'a> = RankedGuard<'a, Mappings, MAPPINGS>;
 
 /// Why a mapping could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoMapping {
-    /// The range has no free part of this length.
+    /// The range has no free part that is long enough.
     NoAddresses,
     /// The store has no room, or the kernel refused to map.
     Refused(PagerError),
@@ -37,18 +37,18 @@ impl<S: PageStore> FarMemory<S> {
         self.mappings.lock()
     }
 
-    /// Returns whether any of these addresses is far.
+    /// Returns whether any of the addresses `at` is far.
     pub fn is_far(&self, at: &Range<usize>) -> bool {
         !self.far_parts(at).is_empty()
     }
 
-    /// Returns those of these addresses that are not far memory, or no longer.
+    /// Returns the parts of the addresses `at` that are not far memory, or no longer.
     pub fn near_parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
         let near = self.pager().kernel().far_in(at).missing(&bytes(at));
         near.iter().map(|part| offsets(&part)).collect()
     }
 
-    /// Maps `len` bytes, a number of whole pages, which read as zero. Returns their address.
+    /// Maps `len` bytes (a multiple of the page size) of far memory, which read as zero. Returns their address.
     pub fn map(&self, len: usize) -> Result<usize, NoMapping> {
         let mut mappings = self.mappings();
         let part = mappings.free(len).ok_or(NoMapping::NoAddresses)?;
@@ -67,7 +67,7 @@ impl<S: PageStore> FarMemory<S> {
         self.take(&mut mappings, &part)
     }
 
-    /// Maps a free part.
+    /// Maps a free part of the range of mappings, and marks it as taken.
     fn take(&self, mappings: &mut Mappings, part: &Range<usize>) -> Result<(), NoMapping> {
         let pages = mappings.place.pages(part.start, part.len());
         self.enter(pages.clone())?;
@@ -80,14 +80,14 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Returns whether all of these addresses are mapped by [`map`](FarMemory::map).
+    /// Returns whether all of the addresses `at` are mapped by [`map`](FarMemory::map).
     pub fn is_mapped(&self, at: &Range<usize>) -> bool {
         let mappings = self.mappings();
         let part = mappings.inside(at);
         part.len() == at.len() && self.taken(&mappings, at) == [part]
     }
 
-    /// Unmaps these addresses: they are inaccessible, and their room in the store is free.
+    /// Unmaps the addresses `at`: they are inaccessible, and their room in the store is free.
     pub fn unmap(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let mut mappings = self.mappings();
         for part in self.taken(&mappings, at) {
@@ -100,7 +100,8 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Drops the contents of these addresses: they read as zero. Their room in the store stays reserved.
+    /// Drops the contents of the addresses `at`, which read as zero from now on. Their room in the store stays
+    /// reserved.
     pub fn discard(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let mappings = self.mappings();
         let ours = mappings.place.pages(0, mappings.place.range.len());
@@ -114,8 +115,8 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Replaces mappings at these addresses, and maps those that are not mapped: they read as zero. `false`: not all of
-    /// them are far.
+    /// Maps the addresses `at`, whether they were mapped or not, so that they read as zero. Returns `false`, and does
+    /// nothing, if not all of them are far.
     pub fn map_over(&self, at: &Range<usize>) -> Result<bool, NoMapping> {
         if !self.near_parts(at).is_empty() {
             return Ok(false);
@@ -129,7 +130,7 @@ impl<S: PageStore> FarMemory<S> {
         Ok(true)
     }
 
-    /// Takes these addresses out of far memory for good, and calls `map`, which maps something else there.
+    /// Takes the addresses `at` out of far memory for good, and calls `map`, which maps something else there.
     pub fn leave_out<R>(&self, at: &Range<usize>, map: impl FnOnce() -> R) -> Result<R, PagerError> {
         let mut mappings = self.mappings();
         self.mapped_less(mappings.place.first, self.taken(&mappings, at).iter().map(Range::len).sum());
@@ -143,13 +144,13 @@ impl<S: PageStore> FarMemory<S> {
         Ok(map())
     }
 
-    /// Returns the mapped parts of these addresses that are still far, by their offsets in the range of mappings.
+    /// Returns the mapped parts of the addresses `at` that are still far, as offsets in the range of mappings.
     fn taken(&self, mappings: &Mappings, at: &Range<usize>) -> Vec<Range<usize>> {
         let far = self.pager().kernel().far_in(at);
         far.iter().flat_map(|part| mappings.taken_in(&mappings.inside(&offsets(&part)))).collect()
     }
 
-    /// Returns the far pages of these addresses.
+    /// Returns the far pages of the addresses `at`.
     fn far_parts(&self, at: &Range<usize>) -> Vec<Range<PageNumber>> {
         let kernel = self.pager().kernel();
         let pages = |part: Range<u64>| {

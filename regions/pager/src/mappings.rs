@@ -5,11 +5,11 @@ use core::ops::Range;
 use largesse_pages::{SPAN, base_page};
 use largesse_store::{Ranges, bytes, offsets};
 
-/// A range for mappings, and its parts that the program has mapped.
+/// The reserved range in which the program maps far memory, and which parts of it are mapped.
 #[derive(Debug)]
 pub struct Mappings {
     pub(crate) place: FarRange,
-    /// Mapped parts, by their offsets in the range.
+    /// Mapped parts, as offsets in bytes from the start of the range.
     pub(crate) taken: Ranges,
 }
 
@@ -22,13 +22,13 @@ impl Mappings {
         self.place.range.start().as_ptr().addr()
     }
 
-    /// Returns the offsets of those of some addresses that lie in the range.
+    /// Returns the part of the addresses `at` that lies in the range, as offsets from its start.
     pub(crate) fn inside(&self, at: &Range<usize>) -> Range<usize> {
         let (start, len) = (self.start(), self.place.range.len());
         at.start.clamp(start, start + len) - start..at.end.clamp(start, start + len) - start
     }
 
-    /// Returns the mapped parts of `within`, by offset.
+    /// Returns the mapped parts of the offsets `within`.
     pub(crate) fn taken_in(&self, within: &Range<usize>) -> Vec<Range<usize>> {
         let mut taken = Ranges::new();
         taken.add(bytes(within));
@@ -36,8 +36,8 @@ impl Mappings {
         taken.iter().map(|part| offsets(&part)).collect()
     }
 
-    /// Returns the lowest free part of `len` bytes, if there is one. Parts of at least a span are aligned to spans, as
-    /// transfer units are.
+    /// Returns the offsets of the lowest free part of `len` bytes; `None` if there is none. Parts of at least a span (2
+    /// MiB) are aligned to spans, so that transfer units do not cross their ends.
     pub(crate) fn free(&self, len: usize) -> Option<Range<usize>> {
         let align = if len >= SPAN { SPAN } else { base_page() };
         self.taken.missing(&bytes(&(0..self.place.range.len()))).iter().find_map(|part| {

@@ -16,9 +16,11 @@
 //! - waking is its last step for a fault, outside of every lock;
 //! - it is for programs of which one thread at a time faults, and only where it is measured to be faster
 //!   (`largesse_policy::reclaim_mode`);
-//! - the ordinary handler looks every few milliseconds, and serves a fault that has waited too long ([`watch`]);
-//! - its thread is started each time that it is wanted, since an ordinary user cannot leave the class. The ordinary
-//!   handler does not start it, since that allocates memory of the C library, whose lock a faulting thread may hold.
+//! - the ordinary handler thread checks every few milliseconds, and serves a fault that has waited too long
+//!   ([`watch`]);
+//! - its thread is started each time that the policy chooses it, since an ordinary user cannot leave the class. The
+//!   ordinary handler thread does not start it, since that allocates memory of the C library, whose lock a faulting
+//!   thread may hold.
 
 mod handler;
 
@@ -37,12 +39,13 @@ use largesse_store::PageStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time between two checks by the ordinary handler.
+/// Time between two checks of the ordinary handler thread for late faults.
 const TICK: Duration = Duration::from_millis(2);
-/// Number of checks without a fault after which both handlers wait for the next one.
+/// Number of consecutive checks without a fault after which the ordinary handler thread stops checking, and waits for a
+/// fault like the on-CPU handler.
 const QUIET: u32 = 10;
 
-/// Starts the on-CPU handler, if it is asked for. A thread that serves faults must not call this.
+/// Starts the on-CPU handler's thread, if it was asked for. A thread that serves faults must not call this.
 pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) {
     let on_cpu = &pager.kernel().on_cpu;
     if !on_cpu.asked.swap(false, Ordering::Relaxed) {
@@ -61,8 +64,8 @@ pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal:
     }
 }
 
-/// Leaves faults to the on-CPU handler as long as that is wanted, and serves those that it does not serve in time. For
-/// the ordinary handler.
+/// Runs in the ordinary handler thread while the on-CPU handler is on: serves the faults that the on-CPU handler does
+/// not serve in time.
 pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), PagerError> {
     let on_cpu = &pager.kernel().on_cpu;
     let (mut seen, mut quiet) = (on_cpu.served.load(Ordering::Relaxed), 0);
@@ -89,7 +92,7 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
     Ok(())
 }
 
-/// Serves faults on the faulting CPU, as long as that is wanted.
+/// Serves faults on the faulting CPU until the on-CPU handler is switched off.
 fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), PagerError> {
     let kernel = pager.kernel();
     let on_cpu = &kernel.on_cpu;

@@ -10,13 +10,13 @@ pub enum PageState {
     /// Not resident and never stored: it reads as zero.
     #[default]
     Zero = 0,
-    /// In flight to the program. Threads that touch it wait.
+    /// In flight to the program: being read or filled. Threads that touch the page wait.
     Filling,
     /// Resident and write-protected. The store holds the same contents, or they are all zero.
     Clean,
     /// Resident and writable. Its contents may differ from those in the store.
     Dirty,
-    /// In flight to the store. Threads that touch it wait.
+    /// In flight to the store: being evicted. Threads that touch the page wait.
     Leaving,
     /// Not resident. The store holds its contents.
     SwappedOut,
@@ -31,7 +31,7 @@ impl PageState {
         !matches!(self, PageState::Zero | PageState::SwappedOut | PageState::Outside)
     }
 
-    /// Returns whether the page is not resident and can be filled.
+    /// Returns whether the page is *missing*: not resident, but far memory that can be filled.
     #[must_use]
     pub const fn is_missing(self) -> bool {
         matches!(self, PageState::Zero | PageState::SwappedOut)
@@ -44,17 +44,17 @@ impl PageState {
     }
 }
 
-/// A touch of a page of far memory that the kernel reported, or that a thread asks to be served.
+/// A touch of a page of far memory, which the kernel reported as a fault, or which a thread asks to be served.
 #[derive(Clone, Copy, Debug)]
 pub struct Touch {
-    /// The page.
+    /// Number of the page.
     pub page: PageNumber,
-    /// Whether the page is written to.
+    /// Whether the touch is a write.
     pub write: bool,
 }
 
-/// Returns the checksum of a page's contents. It has 64 bits, so that pages with equal checksums are taken for equal:
-/// an evicted page whose checksum is that of the store's copy is not written back.
+/// Returns the checksum of a page's contents. Pages with equal checksums of 64 bits are taken for equal: an evicted
+/// page whose checksum is that of the store's copy is not written back.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(bytes)
 }
@@ -66,12 +66,12 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     head.iter().chain(tail).all(|&byte| byte == 0) && words.iter().all(|&word| word == 0)
 }
 
-/// The number of a page, or a number of pages, as the policies keep it.
+/// Returns a page number, or a number of pages, with the 32 bits that the policies use.
 pub(crate) fn number(page: usize) -> u32 {
     u32::try_from(page).unwrap_or(u32::MAX)
 }
 
-/// Returns the longest run of pages around `at`, inside `within`, for which `same` is true.
+/// Returns the longest run of consecutive pages around `at`, inside `within`, for which `same` is true.
 pub(crate) fn run_around(
     at: PageNumber,
     within: Range<PageNumber>,
@@ -82,7 +82,8 @@ pub(crate) fn run_around(
     start..end
 }
 
-/// Cuts a range into its longest runs of pages for which `of` returns equal values. Pages with `None` are left out.
+/// Cuts a range into its longest runs of pages for which `of` returns equal values. Pages for which it returns `None`
+/// are left out.
 pub(crate) fn runs<T: PartialEq + Copy>(
     range: Range<PageNumber>,
     of: impl Fn(PageNumber) -> Option<T>,

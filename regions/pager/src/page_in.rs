@@ -1,4 +1,4 @@
-//! Paging in by transfers that end at once: faults are served, and predicted pages are prefetched.
+//! Paging in from a store whose transfers end at once: faults are served, and predicted pages are prefetched.
 //!
 //! ```text
 //!   serve ──► observe_fault: the streams predict pages ──► page_in: admit ──► transfer ──► commit
@@ -18,19 +18,19 @@ use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
 use std::time::Instant;
 
-/// Nanoseconds to wake a thread on the same CPU: by the return from a signal, or by one switch of threads.
+/// Nanoseconds to wake a thread on the same CPU: by the return from a signal, or by one context switch.
 const SWITCH_NS: u64 = 3_000;
-/// Largest number of pages that are filled in the time that a thread on another CPU needs to wake up.
+/// Largest number of pages that can be filled in the time in which a thread on another CPU wakes up.
 const FEW: usize = 32;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Serves one fault. Once the threads that wait for the returned pages are [woken](Kernel::wake), the faulting
-    /// thread continues, or will when the transition of its page ends.
+    /// Serves one fault. The caller then [wakes](Kernel::wake) the threads that wait for the returned pages. If the
+    /// faulting page is in flight, its thread is woken when its transition ends.
     ///
-    /// Small units that a stream predicts are prefetched before the faulting thread goes on, those that follow each
-    /// other in one transfer: the thread would fault on them at once, and each wake-up costs as much as several pages.
-    /// Large units are left to [`Pager::idle`], which prefetches them while the thread runs, unless the two threads
-    /// share a CPU.
+    /// Small units that a stream predicts are prefetched before the faulting thread continues, neighbouring ones in one
+    /// transfer: otherwise the thread would soon fault on them, and each wake-up costs as much as several pages. Large
+    /// units are left to [`Pager::idle`], which prefetches them while the thread runs, unless the two threads share a
+    /// CPU.
     pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, PagerError> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
@@ -62,8 +62,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(waiting)
     }
 
-    /// Works while no fault waits: prefetches a predicted unit, or evicts pages ahead of need. `false`: there was
-    /// nothing to do.
+    /// Works while no fault waits: prefetches a predicted unit, or evicts pages ahead of need. Returns `false` if there
+    /// was nothing to do.
     pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, PagerError> {
         match buffer.prefetch_queue.pop() {
             Some((page, access)) => self.prefetch_if_room(page, access, buffer).map(|()| true),
@@ -71,7 +71,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Prefetches the unit of a page, and the predicted units that follow it. Other pages are evicted for them.
+    /// Prefetches the unit of a page, and the predicted units that follow it. Evicts other pages if there is no room.
     fn prefetch(&self, page: PageNumber, access: Access, buffer: &mut Buffer) -> Result<(), PagerError> {
         let inner = self.lock();
         if inner.pages[page].state != PageState::SwappedOut {
@@ -114,7 +114,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Pages in what a request asks for. Returns the pages for which threads wait that were not woken yet.
+    /// Pages in the pages that a request asks for. Returns the pages whose waiting threads the caller must wake.
     fn page_in_range<'a>(
         &'a self,
         inner: StateGuard<'a>,
@@ -143,7 +143,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(if waited || fault && !apart { range } else { 0..0 })
     }
 
-    /// Admits what a request asks for, and evicts pages until there is room. `now` advances with the evictions.
+    /// Begins the fill that a request asks for, and evicts pages until there is room. Sets `now` to the time after the
+    /// last eviction.
     fn admit_or_evict<'a>(
         &'a self,
         mut inner: StateGuard<'a>,
@@ -174,7 +175,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(admission)
     }
 
-    /// Fills pages. `apart`: the faulting thread runs on another CPU, and is woken on the way.
+    /// Transfers and fills the pages of `incoming`. If the faulting thread runs on another CPU (`apart`), it is woken
+    /// as soon as its page is filled.
     fn transfer(&self, incoming: &Incoming, apart: bool, buffer: &mut Buffer) -> Result<(), PagerError> {
         let Incoming { touch, plan, .. } = incoming;
         let range = &plan.range;
@@ -187,7 +189,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Reads pages from the store, and fills them as `plan` says.
+    /// Reads the pages of `order` from the store, and fills them, writable or write-protected as `plan` says of each
+    /// page.
     fn fill(&self, order: &FillOrder, plan: &FillPlan, buffer: &mut Buffer) -> Result<(), PagerError> {
         let (range, page) = (&order.range(), self.kernel.page());
         let bytes = &mut buffer.bytes[..range.len() * page];
@@ -198,7 +201,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.fill_from(order, &plan.pages, bytes)
     }
 
-    /// Reads pages from the store.
+    /// Reads the pages of `range` from the store into `room`, and compares them with the checksums in `plan`.
     fn fetch(&self, range: &Range<PageNumber>, plan: &[PagePlan], room: &mut [u8]) -> Result<(), PagerError> {
         let at = (range.start * self.kernel.page()) as u64;
         self.read_times.timed(&self.counters, || self.store.read(at, room))?;

@@ -11,10 +11,10 @@
 //! In addition, `adopt` makes `Zero` pages `Dirty`, and `begin_drop` and `end_drop` take any page to `Zero` or
 //! `Outside`.
 //!
-//! No other file writes to an entry: they read entries by indexing. The pager's lock guards the table. A page that is
-//! `Filling` or `Leaving` belongs to the thread that made it so, which works on it outside the lock; all other threads
-//! wait until that thread ends the transition. Debug builds check that each transition begins in a state that permits
-//! it.
+//! Only this file writes to entries; other files read them by indexing. The pager's lock guards the table. A page that
+//! is `Filling` or `Leaving` belongs to the thread that made it so, which works on it outside the lock; all other
+//! threads wait until that thread ends the transition. Debug builds check that each transition begins in a state that
+//! permits it.
 
 use crate::page::PageState;
 use core::ops::{Index, Range};
@@ -29,26 +29,28 @@ use largesse_policy::streams::Access;
 pub(crate) struct PageEntry {
     /// Checksum of the page's contents in the store.
     pub(crate) sum: u64,
-    /// Value of the eviction clock at the last eviction, 0 if there was none (see `largesse_policy::replacement`).
+    /// Value of the eviction clock at the last eviction, 0 if the page was never evicted (see
+    /// `largesse_policy::replacement`).
     pub(crate) evicted_at: u32,
-    /// Number of the compute core in which the unit that begins here was last swapped in.
+    /// Number of the compute core during which the unit that begins here was last paged in.
     core: u16,
     pub(crate) state: PageState,
     /// Whether the store holds the page's contents, or an older version of them.
     pub(crate) stored: bool,
-    /// Whether the program has given up the contents: they need not be written back.
+    /// Whether the program has given up the contents, so that they need not be written back.
     pub(crate) unwanted: bool,
     /// 2 if the page was changed during its last residency, 1 if during the one before, otherwise 0.
     pub(crate) changed: u8,
-    /// Whether it was prefetched, and no use of it is known.
+    /// Whether the page was prefetched, and the program is not known to have used it.
     prefetched: bool,
-    /// How the fault that filled it was classified (see `largesse_policy::streams`).
+    /// How the fault that filled the page was classified (see `largesse_policy::streams`).
     pub(crate) access: Access,
-    /// Whether a thread waits for the end of the transition and must be woken.
+    /// Whether a thread waits for the end of the page's transition and must be woken.
     waited_for: bool,
-    /// Whether it was evicted from the protected part of the replacement queue.
+    /// Whether the page was last evicted from the protected part of the replacement queue.
     from_protected: bool,
-    /// Whether it is resident again although a write of its former contents is in flight: it is not evicted until then.
+    /// Whether the page is resident again while a write of its former contents is in flight. It is not evicted until
+    /// that write ends.
     pub(crate) in_write: bool,
 }
 
@@ -61,18 +63,20 @@ impl PageEntry {
         if self.from_protected { Protection::Protected } else { Protection::Probationary }
     }
 
-    /// Returns the part from which the page was last evicted, and the eviction clock then; `None` if it never was.
+    /// Returns the part of the replacement queue from which the page was last evicted, and the eviction clock at that
+    /// time; `None` if it never was.
     pub(crate) fn last_eviction(&self) -> Option<(Protection, u32)> {
         (self.evicted_at != 0).then_some((self.part(), self.evicted_at))
     }
 }
 
-/// The contents of a page that was taken from the program.
+/// A description of the contents of a page that was taken from the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents {
-    /// Their checksum; `None` if they need not be stored, because they are zero or the program has given them up.
+    /// Checksum of the contents; `None` if they need not be stored, because they are zero or the program has given them
+    /// up.
     pub(crate) sum: Option<u64>,
-    /// Whether they must be written to the store.
+    /// Whether the contents must be written to the store.
     pub(crate) changed: bool,
 }
 
@@ -84,17 +88,18 @@ pub(crate) struct PageTable {
 }
 
 impl PageTable {
-    /// Makes a table of `pages` pages in state `Zero`. `None` if the kernel has no address space for it.
+    /// Makes a table of `pages` pages in state `Zero`. Returns `None` if the kernel has no address space for it.
     pub(crate) fn new(pages: usize) -> Option<PageTable> {
         Some(PageTable { entries: Table::new(pages)?, resident: 0 })
     }
 
-    /// Returns the number of pages that take local memory: from `begin_fill` until `end_evict` or `begin_drop`.
+    /// Returns the number of pages that count against local memory: from `begin_fill` until `end_evict` or
+    /// `begin_drop`.
     pub(crate) fn resident(&self) -> usize {
         self.resident
     }
 
-    /// Returns the entries of a range, `None` if it exceeds the table.
+    /// Returns the entries of a range; `None` if it exceeds the table.
     pub(crate) fn get(&self, pages: Range<PageNumber>) -> Option<&[PageEntry]> {
         self.entries.get(pages)
     }
@@ -105,26 +110,26 @@ impl PageTable {
         self.entries[page].waited_for = true;
     }
 
-    /// Returns whether a thread waits for a page that is no longer in transition, and forgets it.
+    /// Returns whether a thread waits for a page whose transition has ended, and clears that mark.
     pub(crate) fn take_waiting(&mut self, page: PageNumber) -> bool {
         core::mem::take(&mut self.entries[page].waited_for)
     }
 
-    /// Returns whether a page was prefetched and no use of it was known, which is known from now on.
+    /// Returns whether a page was prefetched and not known to be used until now. From now on it is known to be used.
     pub(crate) fn take_prefetched(&mut self, page: PageNumber) -> bool {
         core::mem::take(&mut self.entries[page].prefetched)
     }
 
-    /// Notes that the unit that begins with `page` is swapped in during compute core `core`. Returns whether that is
-    /// the first time in this core.
+    /// Notes that the unit that begins with `page` is paged in during the compute core with number `core`. Returns
+    /// whether that is the first time in this core.
     pub(crate) fn swap_in_during(&mut self, page: PageNumber, core: u16) -> bool {
         core::mem::replace(&mut self.entries[page].core, core) != core
     }
 }
 
-/// Transitions of pages that become resident, and of resident ones that become writable.
+/// Transitions by which pages become resident, and resident pages become writable.
 impl PageTable {
-    /// Makes missing pages `Filling`: from now on they take local memory, and threads that touch them wait.
+    /// Makes missing pages `Filling`: from now on they count against local memory, and threads that touch them wait.
     pub(crate) fn begin_fill(&mut self, pages: Range<PageNumber>, access: Access, prefetched: bool) {
         self.resident += pages.len();
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
@@ -150,7 +155,7 @@ impl PageTable {
         }
     }
 
-    /// Makes `Zero` pages `Dirty` that the program used before they became far memory.
+    /// Makes `Zero` pages that the program used before they became far memory `Dirty`.
     pub(crate) fn adopt(&mut self, pages: Range<PageNumber>) {
         self.resident += pages.len();
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
@@ -160,9 +165,10 @@ impl PageTable {
     }
 }
 
-/// Transitions of pages that leave local memory.
+/// Transitions by which pages leave local memory.
 impl PageTable {
-    /// Makes resident pages `Leaving`, which `part` of the replacement queue named. Threads that touch them wait.
+    /// Makes resident pages `Leaving`, which were chosen from `part` of the replacement queue. Threads that touch them
+    /// wait.
     pub(crate) fn begin_evict(&mut self, pages: Range<PageNumber>, part: Protection) {
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
             let resident = matches!(page.state, PageState::Clean | PageState::Dirty);
@@ -187,7 +193,8 @@ impl PageTable {
         stored
     }
 
-    /// Makes `Leaving` pages `Filling`, whose write goes on: they are filled from the copy that is being written.
+    /// Makes `Leaving` pages `Filling` while their write is in flight: they are filled from the copy that is being
+    /// written.
     pub(crate) fn begin_refill(&mut self, pages: Range<PageNumber>) {
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
             debug_assert_eq!(page.state, PageState::Leaving, "page {number} is filled again");
@@ -195,12 +202,13 @@ impl PageTable {
         }
     }
 
-    /// Notes that the write of a page has ended. Returns whether it was filled again in between.
+    /// Notes that the write of a page has ended. Returns whether the page was filled again while the write was in
+    /// flight.
     pub(crate) fn end_write(&mut self, number: PageNumber) -> bool {
         core::mem::take(&mut self.entries[number].in_write)
     }
 
-    /// Makes `Leaving` pages resident again, in the given `state`: they could not be evicted.
+    /// Makes `Leaving` pages that could not be evicted resident again, in the given `state`.
     pub(crate) fn cancel_evict(&mut self, pages: Range<PageNumber>, state: PageState) {
         debug_assert!(matches!(state, PageState::Clean | PageState::Dirty), "{state:?} after an eviction");
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
@@ -209,7 +217,7 @@ impl PageTable {
         }
     }
 
-    /// Makes a page `Leaving` whose contents are dropped, and returns its state before. `Outside` pages stay as they
+    /// Makes a page whose contents are dropped `Leaving`, and returns its state before. `Outside` pages stay as they
     /// are.
     pub(crate) fn begin_drop(&mut self, number: PageNumber) -> PageState {
         let page = &mut self.entries[number];
@@ -222,7 +230,7 @@ impl PageTable {
         before
     }
 
-    /// Makes a page `Zero` or `Outside`, as `then` says, whose contents were dropped. `Outside` pages stay as they are.
+    /// Makes a page whose contents were dropped `Zero` or `Outside`, as `then` says. `Outside` pages stay as they are.
     pub(crate) fn end_drop(&mut self, number: PageNumber, then: PageState) {
         let page = &mut self.entries[number];
         let outside = page.state == PageState::Outside;
@@ -235,10 +243,11 @@ impl PageTable {
     }
 }
 
-/// The contents of pages as the table knows them: whether the store holds them, and whether the program still needs
+/// The table's knowledge of the contents of pages: whether the store holds them, and whether the program still needs
 /// them.
 impl PageTable {
-    /// Notes that the store holds `contents` of consecutive pages from `first` on, or that zero pages need no store.
+    /// Notes the `contents` of consecutive pages from `first` on, which the store now holds unless they have no
+    /// checksum.
     pub(crate) fn note_contents(&mut self, first: PageNumber, contents: &[Contents]) {
         for (page, contents) in self.entries[first..first + contents.len()].iter_mut().zip(contents) {
             page.changed = if contents.changed { 2 } else { page.changed.saturating_sub(1) };
@@ -247,23 +256,23 @@ impl PageTable {
         }
     }
 
-    /// Notes that a residency of `Clean` pages ends without a change.
+    /// Notes that `Clean` pages are evicted, and so were not changed while they were resident.
     pub(crate) fn note_unchanged(&mut self, pages: Range<PageNumber>) {
         self.entries[pages].iter_mut().for_each(|page| page.changed = page.changed.saturating_sub(1));
     }
 
-    /// Notes that the store holds undefined contents of these pages, after a write that failed.
+    /// Notes that the store's contents of these pages are undefined, after a write that failed.
     pub(crate) fn forget_stored(&mut self, pages: Range<PageNumber>) {
         self.entries[pages].iter_mut().for_each(|page| page.stored = false);
     }
 
-    /// Notes whether the program needs the contents of a page.
+    /// Sets whether the program needs the contents of a page.
     pub(crate) fn set_wanted(&mut self, number: PageNumber, wanted: bool) {
         self.entries[number].unwanted = !wanted;
     }
 
-    /// Makes an unwanted `SwappedOut` page `Zero`: its contents in the store are never read. Returns whether it was
-    /// one.
+    /// Makes a `SwappedOut` page whose contents the program does not need `Zero`, so that they are never read. Returns
+    /// whether it did.
     pub(crate) fn forget_unwanted(&mut self, number: PageNumber) -> bool {
         let page = &mut self.entries[number];
         let forget = page.unwanted && page.state == PageState::SwappedOut;

@@ -1,17 +1,18 @@
-//! The pager as a value: its parts, its settings while it runs, and its counters.
+//! The type `Pager`: its parts, its settings while it runs, and its counters.
 //!
 //! `page_table.rs` has the states of pages. `page_in.rs` and `async_fill.rs` page in, `evict.rs` and `async_evict.rs`
-//! evict, each over stores whose transfers end at once or take time. `contents.rs` has what the program says about its
-//! pages, `pin.rs` what the kernel needs of them.
+//! evict, the first of each two for stores whose transfers end at once, the second for stores whose transfers take
+//! time. `contents.rs` has the calls of the program about its pages, `pin.rs` those for system calls that use them.
 //!
 //! One lock guards the page table and the policies. Transfers run outside of it, on pages that are in flight and belong
-//! to the thread that started the transition. Another thread that touches such a page leaves a mark and is woken at its
-//! end.
+//! to the thread that started the transition. Another thread that touches such a page marks it, and is woken when the
+//! transition ends.
 //!
 //! # No write is lost
 //! A changed page is taken from the program in one step before it is read: moved away, or, where the kernel cannot do
-//! that, protected against writing, copied and forgotten (`staging.rs`). A touch in between is a fault, which finds the
-//! page `Leaving` and is repeated after the eviction. Pages to which a device writes stay resident.
+//! that, protected against writing, copied and forgotten (`staging.rs`). A touch in between is a fault: its thread
+//! finds the page `Leaving`, waits, and touches it again after the eviction. Pages to which a device writes stay
+//! resident.
 
 use crate::counters::as_nanoseconds;
 use crate::lock::CountingCondvar;
@@ -36,12 +37,12 @@ use largesse_policy::{FreeReserve, Policies, SpeculativePages, max_prefetch};
 use largesse_store::{Direction, PageStore, TransferQueue};
 use std::time::{Duration, Instant};
 
-/// Nanoseconds to stop the faulting thread and to wake it, which no clock of the pager measures.
+/// Nanoseconds to stop the faulting thread and to wake it again, which no clock reading of the pager covers.
 pub(crate) const WAKE_NS: u64 = 8_000;
 /// Smallest size of local memory, in pages.
 pub const LEAST_LOCAL: usize = 64;
 
-/// Far memory over a store.
+/// Far memory over a store: keeps a bounded number of pages resident, and moves the others to the store and back.
 #[derive(Debug)]
 pub struct Pager<K, S> {
     pub(crate) kernel: K,
@@ -49,21 +50,21 @@ pub struct Pager<K, S> {
     pub(crate) inner: RankedMutex<PagerState, STATE>,
     /// Notified at the end of each transition of a page.
     pub(crate) io_done: CountingCondvar,
-    /// Notified when the evicting thread may have something to do.
+    /// Notified when the evicting thread should check whether there is work.
     pub(crate) reclaim_needed: CountingCondvar,
     pub(crate) bounds: crate::Segments,
-    /// Counts of all segments, since the start.
+    /// Counters of all segments together, since the start.
     pub counters: Counters,
     pub(crate) stall_time: StallTime,
     pub(crate) read_times: TransferTimes,
     pub(crate) write_times: TransferTimes,
-    /// The part of `counters` that happened in each segment.
+    /// Counters of each segment: the part of `counters` that happened there.
     pub(crate) segments: Table<SegmentWords>,
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Makes a pager for the pages of `bounds`, of which at most `local` are resident. `None` if the kernel has no
-    /// address space for the page table.
+    /// Makes a pager for the pages of the segments `bounds`, of which at most `local` are resident. Returns `None` if
+    /// the kernel has no address space for the page table.
     pub fn new(
         kernel: K,
         store: S,
@@ -125,7 +126,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.lock().reclaim_mode.allow_on_cpu(may);
     }
 
-    /// Notes that transfers of `queue` run while the threads that started them continue.
+    /// Notes that transfers are made in queues like `queue`, and so run while the threads that started them continue.
     pub(crate) fn transfer_asynchronously(&self, queue: &dyn TransferQueue) {
         self.lock().asynchronous = true;
         self.counters.set(Count::Mechanism, queue.mechanism() as u64);
@@ -144,14 +145,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.count(page, Count::MappedBytes, bytes as u64);
     }
 
-    /// Sets the label of the segment of `page`, for readers of its words.
+    /// Sets the label of the segment of `page`, a number for other processes that read its counters.
     pub fn set_label(&self, page: PageNumber, label: u64) {
         if let Some(words) = self.words_of(page) {
             words.label.store(label, Ordering::Relaxed); // Relaxed: for statistics
         }
     }
 
-    /// Returns the words of each segment. The first [`Count::Segments`] are in use.
+    /// Returns the counters of each segment. The first [`Count::Segments`] entries are in use.
     pub fn segments(&self) -> &[SegmentWords] {
         &self.segments
     }
@@ -172,30 +173,31 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.stall_time.total()
     }
 
-    /// Returns the kernel.
+    /// Returns the kernel interface.
     pub const fn kernel(&self) -> &K {
         &self.kernel
     }
 
-    /// Returns the transfer size that most pages have, in base pages.
+    /// Returns the size in pages of most transfer units.
     pub fn set(&self) -> usize {
         self.lock().units.commonest()
     }
 
-    /// Sets the transfer size to `pages` base pages, a power of two. Resident pages stay as they are. For tests, which
-    /// change the size more often than any tuner.
+    /// Sets the size of all transfer units to `pages` pages, a power of two. Resident pages stay as they are. It is for
+    /// tests, which change the size more often than any tuner.
     pub fn set_unit(&self, pages: usize) {
         debug_assert!(pages.is_power_of_two());
         self.lock().units = TransferUnits::Fixed(pages);
     }
 
-    /// Notes the start of a compute core. The units that are swapped in until its end are its working set.
+    /// Notes the start of a compute core. The units that are paged in until its end are its working set.
     pub fn core_begins(&self) {
         let mut inner = self.lock();
         inner.core = (inner.core.0.wrapping_add(1).max(1), 0);
     }
 
-    /// Notes the end of a compute core, which took the time `took`. `core` chooses the transfer size from now on.
+    /// Notes the end of one iteration of a compute core, which took the time `took`. `core` chooses the transfer size
+    /// for the next one.
     pub fn core_ends(&self, core: &mut ComputeCore, took: Duration) -> Iteration {
         let mut inner = self.lock();
         let now =
@@ -214,7 +216,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.reclaim_needed.notify_all();
     }
 
-    /// Adds `more` to a count, in all and in the segment of a page.
+    /// Adds `more` to a counter: to that of all segments, and to that of the segment of `page`.
     pub(crate) fn count(&self, page: PageNumber, count: Count, more: u64) {
         self.counters.add(count, more);
         if let Some(words) = self.words_of(page) {
@@ -222,7 +224,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Subtracts `less` from a count of the present state, in all and in the segment of a page.
+    /// Subtracts `less` from a counter that shows a present state: from that of all segments, and from that of the
+    /// segment of `page`.
     pub(crate) fn uncount(&self, page: PageNumber, count: Count, less: u64) {
         self.counters.sub(count, less);
         if let Some(words) = self.words_of(page) {
@@ -230,18 +233,18 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Returns the words of the segment of a page; `None` if there are more segments than words.
+    /// Returns the counters of the segment of `page`; `None` if there are more segments than counters.
     pub(crate) fn words_of(&self, page: PageNumber) -> Option<&SegmentWords> {
         self.segments.get(self.bounds.place_of(page))
     }
 
-    /// Publishes the present size of local memory and of transfer units.
+    /// Publishes the present sizes of local memory and of transfer units in the counters.
     pub(crate) fn tell(&self, inner: &PagerState) {
         self.counters.set(Count::LocalBytes, (inner.local * self.kernel.page()) as u64);
         self.publish_units(&self.counters, inner, &(0..usize::MAX));
     }
 
-    /// Publishes the transfer sizes of the pages `within` in `counters`.
+    /// Publishes the transfer sizes of the pages `within` as counters of `counters`.
     pub(crate) fn publish_units(&self, counters: &Counters, inner: &PagerState, within: &Range<PageNumber>) {
         let words = [Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
         for (count, set) in words.into_iter().zip(inner.units.sizes(within)) {
@@ -255,7 +258,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 }
 
-/// Returns the time between two readings of the clock in nanoseconds, 0 if they are in the other order.
+/// Returns the nanoseconds from `began` to `now`, 0 if `now` is earlier.
 pub(crate) fn between(began: Instant, now: Instant) -> u64 {
     as_nanoseconds(now.saturating_duration_since(began))
 }

@@ -3,11 +3,11 @@
 use core::ops::Range;
 use largesse_policy::PageNumber;
 
-/// Pinned ranges. A range that several threads pinned is in here once for each of them.
+/// Pinned ranges of pages. A range that several threads pinned is listed once for each of them.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     held: Vec<Range<PageNumber>>,
-    /// Ranges that stay pinned, in forked children too.
+    /// Ranges that stay pinned for good, also in forked children.
     kept: Vec<Range<PageNumber>>,
 }
 
@@ -17,24 +17,24 @@ impl Pins {
         self.held.iter().chain(&self.kept).any(|pin| pin.contains(&page))
     }
 
-    /// Returns the number of pinned pages. A page counts once for each range that it is in.
+    /// Returns the number of pinned pages. A page counts once for each listed range that contains it.
     pub(crate) fn pages(&self) -> usize {
         self.held.iter().chain(&self.kept).map(Range::len).sum()
     }
 
-    /// Pins a range until it is given back.
+    /// Pins a range until it is [given back](Pins::give_back).
     pub(crate) fn hold(&mut self, pinned: Range<PageNumber>) {
         self.held.push(pinned);
     }
 
-    /// Gives back a range that was [held](Pins::hold).
+    /// Ends the pin of a range that was [held](Pins::hold).
     pub(crate) fn give_back(&mut self, pinned: &Range<PageNumber>) {
         if let Some(at) = self.held.iter().position(|pin| pin == pinned) {
             self.held.swap_remove(at);
         }
     }
 
-    /// Pins for good a range that was [held](Pins::hold).
+    /// Makes the pin of a range that was [held](Pins::hold) permanent.
     pub(crate) fn keep(&mut self, pinned: &Range<PageNumber>) {
         self.give_back(pinned);
         if !self.kept.contains(pinned) {

@@ -1,13 +1,13 @@
-//! Fills pages that are touched while they are written back: from the copy that is being written, at once.
+//! Fills pages that are touched while they are written back: at once, from the copy that is being written.
 //!
 //! ```text
 //!   start of a write: add ──► touch: begin_refill ──► fill from the copy, outside the lock ──► end_refill: Dirty
 //!                                                                                                   │
 //!   end of the write: remove, when no thread reads the copy ◄── not evicted before ─────────────────┘
 //! ```
-//! The write goes on, and the store then holds what the page had at its eviction. If the program has changed the page
-//! since, its next eviction finds a new checksum and writes it again: never before the first write has ended, so that
-//! no two writes of a page are in flight. Linux calls such a page a hit of its swap cache.
+//! The write continues, and the store then holds the contents that the page had at its eviction. If the program has
+//! changed the page since, its next eviction finds a new checksum and writes it again: never before the first write has
+//! ended, so that no two writes of a page are in flight. Linux calls such a page a hit of its swap cache.
 
 use crate::page::{PageState, number, run_around, runs};
 use crate::pager::{Pager, between};
@@ -20,30 +20,31 @@ use largesse_policy::streams::Access;
 use largesse_store::PageStore;
 use std::time::Instant;
 
-/// Pages that are `Filling` from the copy of their write.
+/// Pages that are `Filling` from the copy that an eviction is writing to the store.
 #[derive(Debug)]
 pub(crate) struct Refill {
     range: Range<PageNumber>,
-    /// The first byte of their copy.
+    /// The first byte of the copy of `range`.
     bytes: *const u8,
     clock: u32,
 }
 
 impl PagerState {
-    /// Adds the copy of `Leaving` pages whose write begins.
+    /// Adds the copy at `bytes` of `Leaving` pages whose write to the store begins.
     pub(crate) fn add_copy(&mut self, pages: Range<PageNumber>, bytes: *const u8) {
         let clock = self.queue.clock();
         self.write_copies.add(pages, bytes, clock);
     }
 
-    /// Returns whether a touch of this page waits for the end of its transition: it cannot be filled from a copy.
+    /// Returns whether a touch of `page` must wait for the end of the page's transition, because no copy exists to fill
+    /// it from.
     pub(crate) fn must_wait_for(&self, page: PageNumber) -> bool {
         let state = self.pages[page].state;
         state.in_flight() && !(state == PageState::Leaving && self.write_copies.contains(page))
     }
 
-    /// Makes a page `Filling` that is written back, and those of its transfer unit around it in the same write. `None`
-    /// if no copy of it is being written.
+    /// Makes a page that is being written back `Filling`, together with the other pages of its transfer unit in the
+    /// same write. Returns `None` if no copy of the page is being written.
     pub(crate) fn begin_refill(&mut self, page: PageNumber) -> Option<Refill> {
         if self.pages[page].state != PageState::Leaving {
             return None;
@@ -60,7 +61,8 @@ impl PagerState {
         Some(refill)
     }
 
-    /// Makes the pages of a refill `Dirty`. They are victims again after those that are resident now.
+    /// Makes the pages of a refill `Dirty`, and adds them to the replacement queue behind the pages that are resident
+    /// now.
     fn end_refill(&mut self, Refill { range, clock, .. }: &Refill) {
         let (local, part) = (self.local, self.pages[range.start].part());
         let run = PageRun { first: number(range.start), pages: number(range.len()) };
@@ -72,7 +74,7 @@ impl PagerState {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Fills pages from the copy of their write, for a fault that `began` then.
+    /// Fills pages from the copy that is being written, for a fault that happened at `began`.
     pub(crate) fn refill(&self, refill: &Refill, began: Instant) -> Result<(), PagerError> {
         let range = &refill.range;
         let len = range.len() * self.kernel.page();
@@ -95,7 +97,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Ends the write of some pages, and returns those that are still `Leaving`. The others were filled again, and can
-    /// be evicted from now on. No thread reads the copy any more.
+    /// be evicted from now on. Waits until no thread reads the copy any more.
     pub(crate) fn end_write(&self, pages: &Range<PageNumber>) -> (StateGuard<'_>, Vec<Range<PageNumber>>) {
         let mut inner = self.lock();
         while !inner.write_copies.remove(pages.start) {

@@ -10,11 +10,11 @@ pub struct Segment {
     pub start: usize,
     /// Length in pages.
     pub pages: usize,
-    /// The number of its first page.
+    /// Number of the segment's first page.
     pub first: PageNumber,
 }
 
-/// All segments. Page numbers run through all of them. No transfer unit exceeds a segment.
+/// All segments of far memory. Page numbers are unique across them. No transfer unit extends beyond a segment.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     all: Vec<Segment>,
@@ -29,8 +29,8 @@ impl Segments {
         Segments { all: Vec::new(), by_address: Vec::new() }
     }
 
-    /// Adds a range of `pages` pages at `start`, and returns the number of its first page. That is a multiple of
-    /// `align`, so that transfer units are aligned by address as well as by number.
+    /// Adds a range of `pages` pages from the address `start` on, and returns the number of its first page. That number
+    /// is a multiple of `align`, so that transfer units are aligned by address as well as by number.
     pub fn add(&mut self, start: usize, pages: usize, align: usize) -> PageNumber {
         let first = self.pages().next_multiple_of(align);
         let new = Segment { start, pages, first };
@@ -45,7 +45,7 @@ impl Segments {
         &self.all
     }
 
-    /// Returns the upper bound of page numbers.
+    /// Returns the number after the highest page number.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.all.last().map_or(0, |last| last.first + last.pages)
@@ -58,7 +58,7 @@ impl Segments {
         segment.first..segment.first + segment.pages
     }
 
-    /// Returns the page at an address, with pages of `page` bytes; `None` if it is not far.
+    /// Returns the number of the page at an address, if a page has `page` bytes; `None` if the address is not far.
     pub(crate) fn page_at(&self, address: usize, page: usize) -> Option<PageNumber> {
         let after = self.by_address.partition_point(|it| it.start <= address);
         let segment = self.by_address.get(after.checked_sub(1)?)?;
@@ -66,24 +66,24 @@ impl Segments {
         (number < segment.pages).then_some(segment.first + number)
     }
 
-    /// Returns the pages that hold far bytes of a range of addresses, in the first segment that has any.
+    /// Returns the pages in the first far part of the addresses `at`, if a page has `page` bytes.
     pub(crate) fn overlap(&self, at: Range<usize>, page: usize) -> Option<Range<PageNumber>> {
         let part = self.within(&at, page).next()?;
         Some(self.page_at(part.start, page)?..self.page_at(part.end - 1, page)? + 1)
     }
 
-    /// Returns the parts of a range of addresses that lie in segments, in the order of addresses.
+    /// Returns the parts of the addresses `at` that lie in segments, in the order of addresses.
     pub(crate) fn within(&self, at: &Range<usize>, page: usize) -> impl Iterator<Item = Range<usize>> {
         let inside = move |it: &Segment| at.start.max(it.start)..at.end.min(it.start + it.pages * page);
         self.by_address.iter().map(inside).filter(|part| !part.is_empty())
     }
 
-    /// Returns whether any part of a range of addresses lies in a segment.
+    /// Returns whether any part of the addresses `at` lies in a segment.
     pub(crate) fn touches(&self, at: &Range<usize>, page: usize) -> bool {
         self.within(at, page).next().is_some()
     }
 
-    /// Returns the address of a page, with pages of `page` bytes.
+    /// Returns the address of a page, if a page has `page` bytes.
     pub(crate) fn address(&self, number: PageNumber, page: usize) -> usize {
         let segment = self.of(number);
         segment.start + (number - segment.first) * page

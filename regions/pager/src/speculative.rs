@@ -11,13 +11,14 @@ use largesse_policy::replacement::Protection;
 use largesse_store::PageStore;
 
 impl PagerState {
-    /// Has new pages checked later, most of which no thread touched. They join the replacement queue after the check.
-    /// `false`: they are too few to be worth one.
+    /// Schedules a later check of new pages of which most were not touched by a thread. They are added to the
+    /// replacement queue after the check. Returns `false` if they are too few to be worth a check.
     pub(crate) fn check_later(&mut self, pages: Range<PageNumber>) -> bool {
         self.speculative.add(pages, self.queue.clock())
     }
 
-    /// Returns whether pages are to be checked now: others have been evicted for pages that are perhaps never used.
+    /// Returns whether a check of new pages is due, because other pages have been evicted to make room for pages that
+    /// are perhaps never used.
     pub(crate) fn has_untouched_to_check(&self) -> bool {
         self.speculative.is_due(self.queue.clock(), self.local, self.mapped)
     }

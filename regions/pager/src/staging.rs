@@ -1,15 +1,17 @@
-//! Takes pages out of the program, and keeps them until they are written to the store.
+//! Takes pages out of the program, and keeps their contents in staging buffers until they are written to the store.
 //!
-//! An evicted page is *moved*, in one step for all threads: the program waits at its next touch, and the kernel refuses
-//! while a device may be writing to the page (direct I/O, io_uring), so that no write of a device is lost. A page that
-//! cannot be moved is protected against writing, copied and forgotten (`copied.rs`): pages to which the program itself
-//! may not write (a collector's barrier, a guard), and all pages before Linux 6.8.
+//! An evicted page is *moved* (`UFFDIO_MOVE`): in one step for all threads, its frame gets another address, and the
+//! program waits at its next touch. The kernel refuses while a device may be writing to the page (direct I/O, io_uring),
+//! so that no write of a device is lost. A page that cannot be moved is protected against writing, copied and dropped
+//! (`copied.rs`): pages to which the program itself may not write (a collector's barrier, a guard), and all pages before
+//! Linux 6.8.
 //!
 //! # Occupied places
-//! Linux 6.18 keeps its "try again" over the try that succeeds (`move_pages` sets `err` and never clears it): it does
-//! not count the page that this try moved, and then finds its place occupied. So if the page is no longer in the
-//! program, the page in its place is that page, and is shown. If it is, the page in its place belongs to no one; this
-//! was never seen, and the place is cleared once.
+//! A page cannot be moved to an address that has a page already. Linux 6.18 also reports this by mistake: if it must try
+//! a page twice, it still returns the error of the first try (`move_pages` never clears `err`), so that the page counts
+//! as not moved, and its new address seems to be occupied at the next call. So if the page is no longer in the program,
+//! the page in the staging buffer is that page, and its contents are passed on. If it still is in the program, the page
+//! in the staging buffer belongs to no one. This was never seen, and the address is cleared once.
 
 mod copied;
 mod frames;
@@ -25,47 +27,49 @@ use largesse_pages::references::PageTables;
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::MAX_TRANSFER;
 
-/// Number of threads that can take pages out at the same time. Others wait.
-const LANES: usize = 8;
-/// Largest number of pages of a lane whose frames are kept for later fills.
+/// Number of staging buffers, which is the number of threads that can take pages out at the same time. Others wait.
+const BUFFERS: usize = 8;
+/// Largest number of pages in a staging buffer whose frames (physical pages) are kept for later fills.
 const MOST_KEPT: usize = MAX_TRANSFER;
-/// Number of further pages from which on these are dropped, together: each unmapping of pages interrupts other CPUs.
+/// Number of pages in a staging buffer beyond the kept ones at which the surplus is dropped, all at once, because each
+/// unmapping of pages interrupts other CPUs.
 const BATCH: usize = 64;
-/// Length of a lane in pages.
-const LANE: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
+/// Length of a staging buffer in pages.
+const BUFFER_PAGES: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
 
-/// Receives the contents of pages that were taken, and their offset in bytes.
+/// A callback that receives the contents of pages that were taken, and their offset in bytes from the first page.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), PagerError>;
 
-/// Lanes for a few threads. Each has room for the largest transfer unit.
+/// The staging buffers, which take pages out of the program. Each has room for the largest transfer unit.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    /// Addresses for pages that are moved, an equal part for each lane.
+    /// Addresses to which pages are moved, divided equally among the staging buffers.
     range: Reserved,
-    /// A lane belongs to the thread that holds its lock.
-    lanes: [RankedMutex<Lane, STAGING>; LANES],
-    /// Whether the kernel moves pages.
+    /// The staging buffers. Each belongs to the thread that holds its lock.
+    buffers: [RankedMutex<StagingBuffer, STAGING>; BUFFERS],
+    /// Whether the kernel can move a page from one address to another (`UFFDIO_MOVE`, Linux 6.8 and later).
     moves: bool,
-    /// Whether the kernel keeps pages to which it refers, when pages are copied.
+    /// Whether the kernel keeps pages to which it holds references, where pages are copied instead of moved.
     respects: bool,
-    /// Number of pages of a lane whose frames are kept for later fills.
+    /// Number of pages in each staging buffer whose frames are kept for later fills.
     kept: AtomicUsize,
 }
 
-/// The lock of a lane, held.
-type LaneGuard<'a> = RankedGuard<'a, Lane, STAGING>;
+/// The lock of a staging buffer, held.
+type StagingGuard<'a> = RankedGuard<'a, StagingBuffer, STAGING>;
 
-/// The pages of one thread on their way to the store.
+/// A buffer for pages that one thread has taken out of the program and is writing to the store.
 #[derive(Debug)]
-struct Lane {
-    /// Pages that are copied.
+struct StagingBuffer {
+    /// Copies of pages that cannot be moved.
     copies: Copies,
-    /// Number of bytes, from the lane's start on, that hold pages which were shown and not dropped since.
+    /// Number of bytes from the staging buffer's start on whose pages were moved there, and not dropped since.
     shown: usize,
 }
 
-impl Lane {
-    /// Shows pages that were moved to the end of the lane, at `offset` in what is taken.
+impl StagingBuffer {
+    /// Passes `len` bytes of pages that were moved to the end of the staging buffer to `show`. `offset` is the offset
+    /// of the first of them from the first page to be taken.
     fn show(
         &mut self,
         start: usize,
@@ -74,11 +78,12 @@ impl Lane {
     ) -> Result<(), PagerError> {
         let at = core::ptr::with_exposed_provenance::<u8>(start + self.shown);
         self.shown += len;
-        // SAFETY: pages of this lane, which the caller holds; the kernel has moved them there.
+        // SAFETY: pages of this staging buffer, which the caller holds; the kernel has moved them there.
         show(offset, unsafe { core::slice::from_raw_parts(at, len) })
     }
 
-    /// Shows pages that cannot be moved, from a copy. Returns the number of bytes that are done.
+    /// Takes `len` bytes of pages that cannot be moved by copying them, and passes the copy to `show`. Returns `len`,
+    /// the number of bytes that are done.
     fn copy(
         &mut self,
         (faults, respects): (&Userfault, bool),
@@ -92,8 +97,8 @@ impl Lane {
         Ok(len)
     }
 
-    /// Shows zeros in the place of a page that the program gave back by a system call of its own. Returns the number of
-    /// bytes that are done.
+    /// Passes a page of zeros to `show` for a page that the program gave back to the kernel by a system call of its
+    /// own. Returns the size of that page in bytes.
     fn show_zeros(&mut self, offset: usize, show: Show<'_>) -> Result<usize, PagerError> {
         let zeros = self.copies.bytes(0..base_page());
         zeros.fill(0);
@@ -101,47 +106,48 @@ impl Lane {
         Ok(base_page())
     }
 
-    /// Drops pages of the lane that are not shown any more, at an offset.
+    /// Drops `len` bytes of pages of the staging buffer from `offset` on, whose contents are no longer needed.
     fn forget(&self, start: usize, offset: usize, len: usize) -> Result<(), FaultError> {
         let at = core::ptr::with_exposed_provenance_mut(start + offset);
-        // SAFETY: pages of this lane, which the caller holds, and of which it has no reference.
+        // SAFETY: pages of this staging buffer, which the caller holds, and of which it has no reference.
         unsafe { largesse_pages::forget(at, len) }.map_err(|error| FaultError(error.errno))
     }
 }
 
 impl Staging {
-    /// Reserves and maps the lanes.
+    /// Reserves and maps the addresses of all staging buffers.
     pub(crate) fn new() -> Result<Staging, FaultError> {
-        let len = (LANES * LANE * base_page()).next_multiple_of(SPAN);
+        let len = (BUFFERS * BUFFER_PAGES * base_page()).next_multiple_of(SPAN);
         let refused = |error: largesse_pages::MapError| FaultError(error.errno);
         let range = Reserved::new(len, SPAN).map_err(refused)?;
         range.commit(0, len, PageKind::Small).map_err(refused)?;
-        let mut lanes = Vec::with_capacity(LANES);
-        for _ in 0..LANES {
+        let mut buffers = Vec::with_capacity(BUFFERS);
+        for _ in 0..BUFFERS {
             let copies = Copies::new().ok_or(FaultError(libc::ENOMEM))?;
-            lanes.push(RankedMutex::new(Lane { copies, shown: 0 }));
+            buffers.push(RankedMutex::new(StagingBuffer { copies, shown: 0 }));
         }
-        let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
-        Ok(Staging { range, lanes, moves: false, respects: false, kept: AtomicUsize::new(0) })
+        let buffers = buffers.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
+        Ok(Staging { range, buffers, moves: false, respects: false, kept: AtomicUsize::new(0) })
     }
 
-    /// Registers the lanes, since the kernel moves pages only to registered ranges.
+    /// Registers the addresses of the staging buffers with `faults`, since the kernel moves pages only to registered
+    /// ranges.
     pub(crate) fn register(&self, faults: &Userfault) -> Result<(), FaultError> {
         faults.register(self.range.start().as_ptr().addr(), self.range.len())
     }
 
-    /// Finds out whether the kernel moves pages (Linux 6.8 and later), by moving one, and if not, whether it keeps pages
-    /// to which it refers.
+    /// Finds out whether the kernel can move pages from one address to another (Linux 6.8 and later), by moving one. If
+    /// not, finds out whether it keeps pages to which it holds references.
     pub(crate) fn try_moving(&mut self, faults: &Userfault) -> Result<(), FaultError> {
         let (page, at) = (base_page(), self.range.start().as_ptr().addr());
         faults.fill(at, &vec![1; page], false)?;
         self.moves = faults.take(at, at + page, page) == (page, None);
         self.respects = !self.moves && copied::are_references_respected(faults, at)?;
-        // SAFETY: no thread uses the lanes yet.
+        // SAFETY: no thread uses the staging buffers yet.
         unsafe { self.range.purge(0, 2 * page) }.map_err(|error| FaultError(error.errno))
     }
 
-    /// Returns whether pages are moved, so that those to which a device writes stay resident.
+    /// Returns whether pages are moved. If so, pages to which a device writes stay resident.
     pub(crate) const fn moves(&self) -> bool {
         self.moves
     }
@@ -151,33 +157,34 @@ impl Staging {
         self.moves || self.respects
     }
 
-    /// Takes the lanes' descriptors, which are in the table of the threads that take pages out.
+    /// Removes and returns the descriptors of the staging buffers. They are open in the descriptor table of the threads
+    /// that take pages out.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = PageTables> {
-        self.lanes.iter().filter_map(|lane| lane.lock().copies.descriptors())
+        self.buffers.iter().filter_map(|buffer| buffer.lock().copies.descriptors())
     }
 
-    /// Sets the number of pages in each lane whose frames are kept for later fills.
+    /// Sets the number of pages in each staging buffer whose frames are kept for later fills.
     pub(crate) fn keep(&self, pages: usize) {
         self.kept.store(pages.min(MOST_KEPT), Ordering::Relaxed);
     }
 
-    /// Returns the address of a lane.
+    /// Returns the address of the staging buffer with this number.
     fn start_of(&self, number: usize) -> usize {
-        self.range.start().as_ptr().addr() + number * LANE * base_page()
+        self.range.start().as_ptr().addr() + number * BUFFER_PAGES * base_page()
     }
 
-    /// Takes a free lane, and waits for one if none is. Returns its address, too.
-    fn lane(&self) -> (LaneGuard<'_>, usize) {
-        for (number, lane) in self.lanes.iter().enumerate() {
-            if let Some(free) = lane.try_lock() {
+    /// Locks a free staging buffer, or waits for the first one if none is free. Returns its guard and its address.
+    fn free_buffer(&self) -> (StagingGuard<'_>, usize) {
+        for (number, buffer) in self.buffers.iter().enumerate() {
+            if let Some(free) = buffer.try_lock() {
                 return (free, self.start_of(number));
             }
         }
-        (self.lanes[0].lock(), self.start_of(0))
+        (self.buffers[0].lock(), self.start_of(0))
     }
 
-    /// Takes `len` bytes of resident pages at the address `from` from the program, and shows their contents. Pages that
-    /// are not shown stay resident.
+    /// Takes `len` bytes of resident pages from the address `from` on out of the program, and passes their contents to
+    /// `show`. Pages that are not passed to it stay resident.
     pub(crate) fn take(
         &self,
         faults: &Userfault,
@@ -185,14 +192,14 @@ impl Staging {
         len: usize,
         show: Show<'_>,
     ) -> Result<(), PagerError> {
-        let (mut lane, start) = self.lane();
+        let (mut buffer, start) = self.free_buffer();
         let (mut done, mut most, mut cleared) = (0, len, None);
         while done < len {
             let part = most.min(len - done);
             let why = if self.moves {
-                let (moved, why) = faults.take(from + done, start + lane.shown, part);
+                let (moved, why) = faults.take(from + done, start + buffer.shown, part);
                 if moved > 0 {
-                    lane.show(start, (done, moved), show)?;
+                    buffer.show(start, (done, moved), show)?;
                     done += moved;
                 }
                 why
@@ -207,15 +214,15 @@ impl Staging {
                     most = base_page(); // the rest may lie in several mappings
                     0
                 }
-                Some(MoveError::Guarded) => lane.copy((faults, self.respects), at, (done, part), show)?,
-                Some(MoveError::Missing) => lane.show_zeros(done, show)?,
+                Some(MoveError::Guarded) => buffer.copy((faults, self.respects), at, (done, part), show)?,
+                Some(MoveError::Missing) => buffer.show_zeros(done, show)?,
                 Some(MoveError::Occupied) if !are_resident(at, base_page()) => {
-                    lane.show(start, (done, base_page()), show)?;
+                    buffer.show(start, (done, base_page()), show)?;
                     base_page()
                 }
                 Some(MoveError::Occupied) if cleared != Some(done) => {
                     cleared = Some(done);
-                    lane.forget(start, lane.shown, len - done)?;
+                    buffer.forget(start, buffer.shown, len - done)?;
                     0
                 }
                 Some(MoveError::Occupied) => return Err(FaultError(libc::EEXIST).into()),
@@ -224,15 +231,15 @@ impl Staging {
         }
         // Relaxed: a number by itself.
         let kept = self.kept.load(Ordering::Relaxed) * base_page();
-        if lane.shown > kept + BATCH * base_page() {
-            lane.forget(start, kept, lane.shown - kept)?;
-            lane.shown = kept;
+        if buffer.shown > kept + BATCH * base_page() {
+            buffer.forget(start, kept, buffer.shown - kept)?;
+            buffer.shown = kept;
         }
         Ok(())
     }
 }
 
-/// Returns whether all pages of `len` bytes at an address are resident.
+/// Returns whether all pages of the `len` bytes from the address `at` on are resident.
 pub(crate) fn are_resident(at: usize, len: usize) -> bool {
     let mut resident = 0;
     largesse_pages::each_resident(core::ptr::with_exposed_provenance_mut(at), len, &mut |_| {

@@ -1,4 +1,4 @@
-//! How long transfers from the store and to it take, and how many there are at once.
+//! How long transfers from and to the store take, and how many of them are in flight at once.
 //!
 //! A transfer that ends in the call that makes it is [timed](TransferTimes::timed) by that call. Of one that runs while
 //! its thread continues, the owner of its queue [tells](TransferTimes::ended) the time.
@@ -17,7 +17,7 @@ use std::time::Instant;
 pub(crate) struct TransferTimes {
     direction: Direction,
     distribution: RankedMutex<Distribution, TIMES>,
-    /// Number of timed calls that have not returned.
+    /// Number of calls of [`timed`](TransferTimes::timed) that have not returned.
     calls: AtomicU64,
 }
 
@@ -25,11 +25,11 @@ pub(crate) struct TransferTimes {
 #[derive(Debug, Default)]
 struct Distribution {
     latencies: Latencies,
-    /// Of timed calls, which several threads may make at once.
+    /// Service time of transfers that block their threads, which several threads may make at once.
     calls: ServiceTime,
 }
 
-/// The counters of one direction.
+/// The counters that describe the transfers of one direction.
 struct Counted {
     number: Count,
     sum: Count,

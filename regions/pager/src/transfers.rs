@@ -1,4 +1,4 @@
-//! Which pages are filled together: transfer units, runs of them, and predicted ones.
+//! Which pages are filled together: transfer units, runs of several units, and predicted units.
 
 use crate::page::{PageState, Touch, run_around};
 use crate::state::PagerState;
@@ -12,16 +12,16 @@ use largesse_policy::{PrefetchQueue, max_prefetch};
 const MOST_IN_FLIGHT: usize = 512;
 
 impl PagerState {
-    /// Returns the transfer size at `page`, in base pages: at most an eighth of local memory. New pages have the size
-    /// in force, also in leader blocks.
+    /// Returns the transfer size at `page` in pages, at most an eighth of local memory. For a new page it is the size
+    /// in force in its surroundings, even in a leader block that tries another size.
     pub(crate) fn unit_at(&self, page: PageNumber, access: Access) -> usize {
         let new = self.pages[page].state == PageState::Zero;
         let set = if new { self.units.in_force(page, Access::Dense) } else { self.units.at(page, access) };
         set.min(self.largest_unit())
     }
 
-    /// Returns the largest number of pages that one fault prefetches. Transfers that take time need more of them in
-    /// flight.
+    /// Returns the largest number of pages that one fault prefetches. It is larger for stores whose transfers take
+    /// time, so that more of them are in flight.
     fn most_prefetched(&self) -> usize {
         match self.asynchronous {
             true => (self.local / 8).min(MOST_IN_FLIGHT),
@@ -34,15 +34,16 @@ impl PagerState {
         1 << (self.local / 8).max(1).ilog2()
     }
 
-    /// Returns the transfer unit of a page.
+    /// Returns the pages of the transfer unit of a page.
     pub(crate) fn unit_of(&self, page: PageNumber, access: Access) -> Range<PageNumber> {
         let set = self.unit_at(page, access);
         let first = page / set * set;
         first..first + set
     }
 
-    /// Returns the new pages to fill along with `page`: its transfer unit, and more while much of local memory is free,
-    /// or all mapped pages fit. New pages need no transfer, and are evicted unwritten if the program does not use them.
+    /// Returns the new pages to fill along with `page`: its transfer unit, or more while much of local memory is free
+    /// or all mapped pages fit. New pages need no transfer, and are evicted without a write if the program does not use
+    /// them.
     fn zero_fill_range(&self, page: PageNumber) -> Range<PageNumber> {
         let room = self.local.saturating_sub(self.pages.resident());
         let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
@@ -57,8 +58,8 @@ impl PagerState {
         first..first + step
     }
 
-    /// Returns the pages to fill along with `page`: those around it in the same state, within its transfer unit, or up
-    /// to the page `upto` if that is later.
+    /// Returns the pages to fill along with `page`: those around it that are in the same state, within its transfer
+    /// unit, or up to the page `upto` if that is later.
     pub(crate) fn fill_range(
         &self,
         page: PageNumber,
@@ -74,8 +75,8 @@ impl PagerState {
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Finds in `prefetch_queue` the first pages whose transfer units follow that of `page` in the same state, so that
-    /// one transfer of at most `most` pages can fill all of them. Returns the end of the last unit.
+    /// Finds predicted units that directly follow the unit of `page` and are in the same state, so that one transfer of
+    /// at most `most` pages fills all of them. Returns the end of the last unit.
     pub(crate) fn coalesce(
         &self,
         page: PageNumber,
@@ -105,8 +106,8 @@ impl PagerState {
         units
     }
 
-    /// Tells the streams of a fault, and adds the pages that they predict to `prefetch_queue`. Returns how the streams
-    /// classify the fault, and the number of prefetched pages that the program is now known to have used.
+    /// Reports a fault to the streams, and adds the pages that they predict to `prefetch_queue`. Returns how the
+    /// streams classify the fault, and the number of prefetched pages that the program is now known to have used.
     pub(crate) fn observe_fault(
         &mut self,
         touch: Touch,

@@ -1,11 +1,10 @@
-//! Which pages are evicted next, what of them must be written, and the end of their eviction.
+//! Which pages are evicted next, which of them must be written, and the end of their eviction.
 //!
 //! The order is that of [`ReplacementQueue`](largesse_policy::replacement::ReplacementQueue): a segmented LRU (Karedla,
 //! Love and Wherry 1994) that is driven by refault distances, which `replacement.rs` of `largesse_policy` explains.
 //! This file leaves out the pages that cannot be evicted now: pinned ones, those with a write in flight (`refill.rs`),
-//! and changed ones while the store is full.
-//! They are *deferred*, which means that they are victims again after `RETRY_AFTER`; tried again at once, they would be
-//! in the way of those that can go.
+//! and changed ones while the store is full. They are *deferred*, which means that they can be victims again after
+//! `RETRY_AFTER`. If they were tried again at once, they would hold up the pages that can be evicted.
 
 use crate::page::{PageState, checksum, is_zero, number, runs};
 use crate::page_table::Contents;
@@ -19,21 +18,21 @@ use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
 use std::time::Instant;
 
-/// Number of runs of the replacement queue that are tried in vain before eviction gives up.
+/// Number of runs of the replacement queue without any page that can be evicted after which eviction gives up.
 pub(crate) const TRIES: usize = 32;
 
-/// Pages that were made `Leaving`.
+/// Pages that were chosen for eviction and made `Leaving`.
 #[derive(Debug, Default)]
 pub(crate) struct Victims {
-    /// Runs of pages, each with its state before, in the order of page numbers. Neighbours in one state are joined.
+    /// Runs of neighbouring pages in one state, in the order of page numbers, each with the state before.
     pub(crate) runs: Vec<(Range<PageNumber>, PageState)>,
-    /// The number of runs of the replacement queue from which they are.
+    /// Number of runs of the replacement queue from which the pages were taken.
     pub(crate) units: usize,
 }
 
 impl PagerState {
-    /// Makes at least `wanted` pages `Leaving`, as far as there are victims. Counts down `tries` for each run of the
-    /// replacement queue of which no page can be evicted, and stops at 0.
+    /// Chooses at least `wanted` pages for eviction, as far as there are any, and makes them `Leaving`. Subtracts 1
+    /// from `tries` for each run of the replacement queue of which no page can be evicted, and stops at 0.
     pub(crate) fn select_victims(&mut self, wanted: usize, tries: &mut usize, now: Instant) -> Victims {
         let (mut victims, mut pages) = (Victims::default(), 0);
         if self.deferred_since.is_some_and(|since| now.saturating_duration_since(since) >= RETRY_AFTER) {
@@ -58,7 +57,7 @@ impl PagerState {
         victims
     }
 
-    /// Returns the parts of a run that can be evicted, each with its state, and defers the rest. The flag says whether
+    /// Returns the parts of a run that can be evicted, each with its state, and defers the rest. The flag is true if
     /// any page was deferred.
     fn evictable(
         &mut self,
@@ -87,8 +86,8 @@ impl PagerState {
         (parts, some_stay)
     }
 
-    /// Returns the next run of the replacement queue with the part that it was in. If the queue is empty, it first gets
-    /// the speculative pages that were not checked yet, and then the deferred pages.
+    /// Removes the next run from the replacement queue, and returns it with its part of the queue. If the queue is
+    /// empty, first adds the speculative pages that were not checked yet, and after these the deferred pages.
     fn next_victim(&mut self) -> Option<(PageRun, Protection)> {
         while self.queue.is_empty()
             && let Some(pages) = self.speculative.pop()
@@ -101,7 +100,7 @@ impl PagerState {
         self.queue.select_victim(self.local)
     }
 
-    /// Adds the resident ones of some new pages to the replacement queue, a transfer unit at a time.
+    /// Adds the resident ones of the new pages `pages` to the replacement queue, as one run for each transfer unit.
     pub(crate) fn enqueue_resident(&mut self, pages: &Range<PageNumber>) {
         for unit in self.units_in(pages, Access::Dense) {
             let resident = runs(unit, |page| self.pages[page].state.is_resident().then_some(()));
@@ -112,7 +111,7 @@ impl PagerState {
         }
     }
 
-    /// Makes `Leaving` pages resident again, which cannot be evicted now, and defers them.
+    /// Makes `Leaving` pages that cannot be evicted now resident again, and defers them.
     pub(crate) fn stay(&mut self, range: &Range<PageNumber>, part: Protection, now: Instant) {
         self.pages.cancel_evict(range.clone(), PageState::Dirty);
         self.defer(range, part, now);
@@ -130,7 +129,8 @@ impl PagerState {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Compares pages that were taken from the program, from `first` on, with their checksums in the store.
+    /// Returns for pages that were taken from the program, from `first` on, their checksums, and whether these differ
+    /// from the checksums of the store's contents.
     pub(crate) fn contents_of(&self, first: PageNumber, bytes: &[u8]) -> Vec<Contents> {
         let size = self.kernel.page();
         let range = first..first + bytes.len() / size;
@@ -146,7 +146,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         bytes.chunks_exact(size).zip(&before).map(page).collect()
     }
 
-    /// Makes `Leaving` pages missing, and counts them.
+    /// Makes the `Leaving` pages `gone` missing, and counts them.
     pub(crate) fn finish_eviction(&self, inner: &mut PagerState, gone: &[Range<PageNumber>]) {
         let clock = inner.queue.clock();
         let size = self.kernel.page() as u64;

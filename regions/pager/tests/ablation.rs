@@ -1,4 +1,4 @@
-//! Compares each policy with its baseline by faults and bytes, over recorded accesses.
+//! Compares each policy with its baseline, by the faults and the bytes that recorded accesses cost.
 
 mod common;
 
@@ -10,9 +10,9 @@ use largesse_policy::transfer::TransferSize;
 use largesse_policy::{MAX_TRANSFER, Policies};
 use std::sync::Arc;
 
-/// Pages of far memory.
+/// Number of pages of far memory.
 const PAGES: usize = 1024;
-/// Pages of local memory.
+/// Number of pages of local memory.
 const LOCAL: usize = 256;
 
 /// The columns of the table: the baselines alone, one policy in the place of its baseline, and all policies.
@@ -40,14 +40,14 @@ fn patterns() -> [(&'static str, Vec<usize>); 4] {
     ]
 }
 
-/// A linear congruential generator (Knuth's MMIX).
+/// Returns the next number of a linear congruential generator (Knuth's MMIX), and stores its state in `random`.
 fn next(random: &mut u64) -> usize {
     *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*random >> 40) as usize
 }
 
-/// Writes to all pages, then reads `pages` in their order. Returns the number of faults of the reads, and of the bytes
-/// that they move.
+/// Writes to all pages, then reads `pages` in their order. Returns the number of faults of these reads, and the number
+/// of bytes that they move.
 fn run(policies: Policies, pages: &[usize]) -> [u64; 2] {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = make_with(Simulated::new(PAGES), PAGES, LOCAL, policies, &store);

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Pages of the memory of reads and of writes.
+/// Size in pages of the memory of the queue of reads, and of that of the queue of writes.
 const QUEUE_PAGES: [usize; 2] = [1024, 512];
 
-/// As [`run_over`], with queues whose transfers end in random order.
+/// Runs `program` as [`run_over`] does, with queues whose transfers end in random order.
 fn run_while(
     pager: &Arc<TestPager>,
     store: &Arc<TestStore>,
@@ -28,7 +28,8 @@ fn run_while(
     run_over(pager, reads, Box::new(ReorderingQueue::new(store, writes, 8, seed + 1)), program)
 }
 
-/// Runs `program` while one thread fills pages and one evicts them, as in a process. `program` is told of trouble.
+/// Runs `program` while one thread fills pages and one evicts them, as in a process. The flag that `program` gets
+/// becomes true at the first error, which is returned.
 fn run_over(
     pager: &Arc<TestPager>,
     reads: Box<dyn TransferQueue>,
@@ -84,7 +85,8 @@ fn run(pager: &Arc<TestPager>, store: &Arc<TestStore>, program: impl FnOnce() + 
     run_while(pager, store, 11, |_| program()).unwrap();
 }
 
-/// Runs a `program` that must come into trouble. Its thread waits for its page for good, and is left there.
+/// Runs a `program` that must fail with an error of the pager, which is returned. The thread of `program` then waits
+/// for its page forever.
 fn run_to_trouble(
     pager: &Arc<TestPager>,
     store: &Arc<TestStore>,
@@ -255,7 +257,7 @@ fn lasting_full_store_exceeds_the_limit() {
     }
 }
 
-/// Runs `program` over a store whose transfers take 2 ms. Returns the times of its reads, sorted.
+/// Runs `program` over a store whose transfers take 2 ms each. Returns the times of its reads in nanoseconds, sorted.
 fn run_delayed(pager: &Arc<TestPager>, store: &Arc<TestStore>, program: impl FnOnce() + Send) -> Vec<u64> {
     let queue = |pages| DelayedQueue::new(store, pages, 12, Duration::from_millis(2));
     let [reads, writes] = QUEUE_PAGES.map(queue);

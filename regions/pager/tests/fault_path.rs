@@ -1,4 +1,5 @@
-//! One fault with an eviction, in one thread, for `ci/fault-path.sh`, which counts the files that it passes.
+//! One fault with an eviction, in one thread. `ci/fault-path.sh` traces it, and counts the source files that it passes
+//! through.
 
 mod common;
 
@@ -7,10 +8,10 @@ use largesse_pager::{AsyncEvictor, AsyncFiller, Buffer, Count, Touch};
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// Pages of local memory.
+/// Number of pages of local memory.
 const LOCAL: usize = 64;
 
-/// The script traces all calls between these two functions.
+/// Marks the start of the path: `ci/fault-path.sh` traces all calls between here and `path_ends`.
 #[inline(never)]
 fn path_begins() {
     black_box(());
@@ -21,8 +22,8 @@ fn path_ends() {
     black_box(());
 }
 
-/// Calls `fault` for twice as many pages as fit, and writes to them; then traces a fault on the first page, which is in
-/// the store. It evicts a changed page.
+/// Fills twice as many pages as fit by calling `fault`, and writes to them. Then traces a fault on the first page,
+/// which is in the store, and which evicts a changed page.
 fn trace(pager: &TestPager, mut fault: impl FnMut(Touch)) {
     for page in 0..2 * LOCAL {
         fault(Touch { page, write: true });

@@ -1,4 +1,4 @@
-//! Pages that stay while the kernel has their addresses.
+//! Pages that stay resident while a system call uses their addresses.
 
 mod common;
 
@@ -8,7 +8,7 @@ use largesse_policy::PageNumber;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Acts as a system call, which cannot wait: every page must be resident.
+/// Writes `word` to each page as a system call would: it cannot wait, so that every page must be resident.
 fn system_call(pager: &TestPager, pages: Range<PageNumber>, word: u64) {
     let mut rest = pages;
     while !rest.is_empty() {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Longest time in which an event of the pager is awaited.
+/// Longest time for which a test waits for an event of the pager.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]

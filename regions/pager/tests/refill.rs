@@ -1,4 +1,4 @@
-//! Pages that are touched while they are written back, with writes that end when the test says so.
+//! Pages that are touched while they are written back, with writes that end when the test wants it.
 
 mod common;
 
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Pages of local memory.
+/// Number of pages of local memory.
 const LOCAL: usize = 64;
-/// Pages of far memory.
+/// Number of pages of far memory.
 const PAGES: usize = 512;
-/// Pages of a transfer unit.
+/// Number of pages of a transfer unit.
 const UNIT: usize = 4;
 
-/// Writes in flight, each with whether it may end.
+/// Writes in flight. The flag of each says whether it may end.
 type Writes = Arc<Mutex<Vec<(Transfer, bool)>>>;
 
-/// A queue over the test store whose writes end when they are released.
+/// A queue over the test store whose writes end only after the test has released them.
 #[derive(Debug)]
 struct HeldQueue {
     store: Arc<TestStore>,
@@ -76,7 +76,7 @@ impl TransferQueue for HeldQueue {
     }
 }
 
-/// A pager without threads: the test takes each step.
+/// A pager without threads: the test calls each step itself.
 struct Steps {
     pager: Arc<TestPager>,
     store: Arc<TestStore>,
@@ -86,7 +86,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Writes `page + 1` to each of many pages, until one of them is written back.
+    /// Writes the word `page + 1` to each of many pages, until one of them is being written back. Returns that page,
+    /// too.
     fn new(fault: SimulatedFault) -> (Steps, usize) {
         let store = Arc::new(TestStore::new(fault));
         // First in, first out: it is known which pages are evicted next.
@@ -109,7 +110,7 @@ impl Steps {
         unreachable!("no page was evicted")
     }
 
-    /// Releases the writes of all pages but `page`.
+    /// Releases the writes in flight of all pages but `page`.
     fn release_but(&self, page: usize) {
         for (write, released) in &mut *self.writes.lock().unwrap() {
             *released |= !pages_of(write).contains(&page);
@@ -140,7 +141,7 @@ impl Steps {
         self.pager.kernel().word(page, 0, None)
     }
 
-    /// Touches other pages, and ends their writes, until 200 pages were evicted or `until` returns true.
+    /// Touches pages other than `page`, and ends their writes, until 200 pages were evicted or `until` returns true.
     fn evict_others(&mut self, page: usize, until: impl Fn(&Steps) -> bool) {
         let before = self.pager.counters.get(Count::Evictions);
         for other in (PAGES / 2..PAGES).cycle().take(4 * PAGES) {
@@ -167,7 +168,7 @@ impl Steps {
         self.evictor.drain(&self.pager).unwrap();
     }
 
-    /// Returns the first word of a page in the store.
+    /// Returns the first word of the store's contents of a page.
     fn stored(&self, page: usize) -> u64 {
         let mut bytes = [0; PAGE];
         self.store.read((page * PAGE) as u64, &mut bytes).unwrap();

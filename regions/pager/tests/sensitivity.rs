@@ -1,8 +1,8 @@
 //! Measures how long a program waits for two modelled stores, in modelled time: the numbers are the same on every
 //! machine.
 //!
-//! `ci/constants.py --measure` runs this with each constant of the policies halved and doubled. The program has a clock
-//! of its own: transfers, faults and the program's work advance it, and the policies measure nothing else.
+//! `ci/constants.py --measure` runs this with each constant of the policies halved and doubled. Time is modelled: only
+//! transfers, faults and the program's work advance the clock that the policies read.
 
 mod common;
 
@@ -13,23 +13,25 @@ use largesse_policy::{MAX_TRANSFER, Policies};
 use largesse_store::{PageStore, StoreError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Pages of far memory, and of local memory.
+/// Number of pages of far memory.
 const PAGES: usize = 4096;
+/// Number of pages of local memory.
 const LOCAL: usize = 1024;
-/// Bytes of a page, as the stores' times count it.
+/// Size of a page in bytes, from which the time of a transfer is computed.
 const MODELLED_PAGE: u64 = 4096;
-/// Nanoseconds for which the program works on a page, and that a fault takes without its transfers.
+/// Nanoseconds for which the program works on a page.
 const WORK: u64 = 2_000;
+/// Nanoseconds that a fault takes without its transfers.
 const FAULT: u64 = 6_000;
 
-/// The time in nanoseconds.
+/// The modelled time in nanoseconds.
 static NOW: AtomicU64 = AtomicU64::new(1 << 40);
 
 fn advance(nanoseconds: u64) {
     NOW.fetch_add(nanoseconds, Ordering::Relaxed);
 }
 
-/// The C library's name, which the standard library calls: here it returns the modelled time.
+/// Replaces the function of the C library that the standard library calls, and returns the modelled time.
 ///
 /// # Safety
 ///
@@ -42,11 +44,11 @@ unsafe extern "C" fn clock_gettime(_clock: i32, time: *mut [i64; 2]) -> i32 {
     0
 }
 
-/// A store whose transfers take the modelled time.
+/// A store whose transfers advance the modelled clock.
 #[derive(Debug)]
 struct ModelledStore {
     pages: TestStore,
-    /// Nanoseconds of each transfer, and of each KiB.
+    /// Nanoseconds of each transfer, and nanoseconds of each KiB.
     times: [u64; 2],
 }
 
@@ -79,7 +81,7 @@ impl PageStore for ModelledStore {
 /// The stores: 1 µs and 4 GB/s, as memory; 60 µs and 1 GB/s, as a disk with one transfer in flight.
 const STORES: [(&str, [u64; 2]); 2] = [("memory", [1_000, 250]), ("file", [60_000, 1_000])];
 
-/// Page accesses of a program, each with whether it writes.
+/// Returns the access patterns: the pages that a program touches, each with whether it writes.
 fn patterns() -> Vec<(&'static str, Vec<(usize, bool)>)> {
     let mut random = Random(4711);
     let sweep = |pages: usize, write| (0..pages).map(move |page| (page, write));
@@ -107,7 +109,7 @@ fn patterns() -> Vec<(&'static str, Vec<(usize, bool)>)> {
     patterns
 }
 
-/// Returns what a program waits for, in nanoseconds; its faults; and the pages that it moves.
+/// Returns how long a program waits in nanoseconds, the number of its faults, and the number of pages that it moves.
 fn run(times: [u64; 2], accesses: &[(usize, bool)]) -> [u64; 3] {
     let store = ModelledStore { pages: TestStore::new(SimulatedFault::None), times };
     let mut bounds = Segments::new();

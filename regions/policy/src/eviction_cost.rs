@@ -1,18 +1,18 @@
-//! Measures the cost of evictions, an input of set dueling.
+//! Measures the cost of evictions, which set dueling adds to the time of fills.
 
 use crate::replacement::PROTECTED_SHARE;
 use crate::transfer::Costs;
 
 /// Number of evicted pages after which older observations are halved.
 const RECENT: f64 = 65536.0;
-/// Number of refaulted pages after which older observations are halved. It is also the number of early refaults that
-/// is assumed at first, since nothing refaults while a program creates its data.
+/// Number of refaulted pages after which older observations are halved. It is also the number of early refaults that is
+/// assumed before there are observations, since nothing refaults while a program creates its data.
 const PRIOR: f64 = 32768.0;
-/// Upper bound of the number of refaults per refaulted page that more local memory is assumed to save.
+/// Upper bound of the number of refaults that one more page of local memory is assumed to save for each refaulted page.
 const MAX_SAVED: f64 = 1.5;
 /// Number of batches of evictions between two fits of the write cost.
 const FIT_INTERVAL: u32 = 64;
-/// Number of standard errors at which a write cost is significant.
+/// Number of standard errors from 0 at which the measured fixed cost of a write is significant.
 const SIGNIFICANT: f64 = 3.0;
 
 /// The sums over recent evictions, writes and refaults from which costs are computed.
@@ -23,7 +23,7 @@ pub struct EvictionCost {
     ns: f64,
     savings: RefaultSavings,
     writes: WriteCosts,
-    /// Fixed cost of a write in nanoseconds, and the number of batches until the next fit.
+    /// Fixed cost of a write in nanoseconds, as computed by the last fit.
     write_ns: f64,
     until: u32,
 }
@@ -48,12 +48,12 @@ impl EvictionCost {
         });
     }
 
-    /// Adds pages that refaulted at `distance`, with `local` pages of local memory.
+    /// Adds `pages` pages that refaulted at `distance`, while local memory had `local` pages.
     pub fn refaulted(&mut self, pages: usize, distance: u32, local: usize) {
         self.savings.add(pages as f64, local as f64 / f64::from(distance.max(1)));
     }
 
-    /// Returns the costs of evictions, with epochs of `epoch_pages` filled pages.
+    /// Returns the costs of evictions, for epochs that end after `epoch_pages` filled pages.
     #[must_use]
     pub fn costs(self, epoch_pages: usize) -> Costs {
         let [evict_ns, units] = [self.ns, self.units].map(|sum| sum / self.pages.max(1.0));
@@ -92,7 +92,7 @@ impl Default for RefaultSavings {
 }
 
 impl RefaultSavings {
-    /// Adds pages whose refault distance was local memory divided by `room`.
+    /// Adds pages whose refault distance was the size of local memory divided by `room`.
     fn add(&mut self, pages: f64, room: f64) {
         if self.pages > PRIOR {
             self.pages /= 2.0;
@@ -113,16 +113,16 @@ impl RefaultSavings {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteCosts {
     count: f64,
-    /// Sums of 1 / pages, and of its square.
+    /// Sum over all writes of 1 / pages, and sum of its square.
     inverse: [f64; 2],
-    /// Sums of nanoseconds per page, and of their square.
+    /// Sum over all writes of the nanoseconds per page, and sum of their squares.
     ns: [f64; 2],
-    /// Sum of the products of both.
+    /// Sum over all writes of the nanoseconds per page, divided by the pages.
     inverse_ns: f64,
 }
 
 impl WriteCosts {
-    /// Adds a write of adjacent pages.
+    /// Adds a write of `pages` adjacent pages that took `ns` nanoseconds.
     pub fn add_write(&mut self, pages: usize, ns: u64) {
         let inverse = 1.0 / pages.max(1) as f64;
         let ns = ns as f64 * inverse;
@@ -151,7 +151,7 @@ impl WriteCosts {
         if write > SIGNIFICANT * error { write } else { 0.0 }
     }
 
-    /// Adds `share` times the sums of other writes.
+    /// Adds the sums of `more`, multiplied by `share`.
     fn add(&mut self, share: f64, more: WriteCosts) {
         self.count += share * more.count;
         self.inverse_ns += share * more.inverse_ns;
@@ -166,8 +166,8 @@ impl WriteCosts {
 mod tests {
     use super::*;
 
-    /// Returns the costs after writes of `pages` pages each, one in `one_in` of twice as many, which take 2 µs and
-    /// 0.5 µs a page, each up to half more or less. Two units share a write.
+    /// Returns the costs after writes of `pages` pages each, of which one in `one_in` has twice as many. A write takes
+    /// 2 µs and 0.5 µs a page, up to half more or less. It contains two units.
     fn seen(pages: usize, one_in: usize) -> Costs {
         let mut cost = EvictionCost::default();
         let mut random = 12345_u64;

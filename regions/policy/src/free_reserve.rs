@@ -1,25 +1,26 @@
 //! The number of pages that are kept free, so that a fault need not wait for an eviction whose write takes time.
 //!
-//! With too few, faults wait for writes; each of too many is a page that cannot hold data. The right number depends on the
-//! store and on the program, so it is found as TCP finds its window: it grows fast whenever a fault found no room, and shrinks
-//! slowly as long as none does.
+//! With too few free pages, faults wait for writes; each free page too many is one that cannot hold data. The right
+//! number depends on the store and on the program. It is therefore found as TCP finds the size of its congestion
+//! window: it grows fast whenever a fault finds no room, and shrinks slowly while all faults find room.
 
 /// Smallest number of free pages.
 const MIN_RESERVE: usize = 16;
-/// The reserve grows by this factor when a fault found no room.
+/// Factor by which the reserve grows when a fault finds no room.
 const GROWTH: usize = 2;
-/// The reserve shrinks by one page after this number of evictions for each page of it, if all faults found room.
+/// Number of evictions, for each page of the reserve, after which the reserve shrinks by one page if all faults found
+/// room.
 const PATIENCE: usize = 16;
-/// The reserve takes at most the part of local memory given by this divisor.
+/// Divisor of local memory: the reserve is at most this part of it.
 const LARGEST_PART: usize = 8;
-/// Largest number of free pages: enough for the writes that are in flight at once, and as many faults meanwhile.
+/// Largest number of free pages: enough for the pages of all writes in flight, and for as many faults in the meantime.
 const MAX_RESERVE: usize = 2048;
 
-/// The reserve of free pages.
+/// The number of pages to keep free, adapted to the faults that find no room.
 #[derive(Debug)]
 pub struct FreeReserve {
     pages: usize,
-    /// Number of evictions since the reserve changed.
+    /// Number of evicted pages since the reserve last changed.
     evicted: usize,
 }
 
@@ -30,7 +31,7 @@ impl Default for FreeReserve {
 }
 
 impl FreeReserve {
-    /// Returns the number of pages to keep free of `local` pages of local memory.
+    /// Returns the number of pages to keep free, if local memory has `local` pages.
     #[must_use]
     pub fn pages(&self, local: usize) -> usize {
         self.pages.min(local / LARGEST_PART)

@@ -10,12 +10,12 @@
 
 use std::time::Duration;
 
-/// Number of buckets for each doubling, as a power of two.
+/// Number of buckets for each doubling, as its logarithm to base 2.
 const STEPS: u32 = 4;
-/// Number of buckets: the last one holds the longest time, of 64 bits.
+/// Number of buckets. The last one holds the longest time that fits into 64 bits.
 const BUCKETS: usize = (u64::BITS as usize - STEPS as usize + 1) << STEPS;
 
-/// Times of transfers since the start, in nanoseconds.
+/// The distribution of the times of transfers since the start, in nanoseconds.
 #[derive(Debug)]
 pub struct Latencies {
     counts: Box<[u64]>,
@@ -24,12 +24,12 @@ pub struct Latencies {
     percentile_99: Percentile,
 }
 
-/// The bucket of a percentile.
+/// A percentile of the distribution: the bucket that contains its value.
 #[derive(Debug)]
 struct Percentile {
     per_cent: u64,
     bucket: usize,
-    /// Number of values in lower buckets.
+    /// Number of values in the buckets below `bucket`.
     below: u64,
 }
 
@@ -52,13 +52,14 @@ impl Latencies {
         }
     }
 
-    /// Returns the median in nanoseconds, to 1/32; 0 without transfers.
+    /// Returns the median in nanoseconds, with a relative error of at most 1/32; 0 if there are no transfers.
     #[must_use]
     pub fn median(&self) -> u64 {
         middle_of(self.median.bucket)
     }
 
-    /// Returns the time in nanoseconds, to 1/32, in which 99 % of the transfers ended; 0 without transfers.
+    /// Returns the time in nanoseconds in which 99 % of the transfers ended, with a relative error of at most 1/32; 0
+    /// if there are no transfers.
     #[must_use]
     pub fn percentile_99(&self) -> u64 {
         middle_of(self.percentile_99.bucket)
@@ -66,7 +67,8 @@ impl Latencies {
 }
 
 impl Percentile {
-    /// Moves to the bucket of the percentile's value, after one was added to `bucket`.
+    /// Moves to the bucket that contains the percentile now, after a value was added to `bucket`. `number` is that of
+    /// all values.
     fn added(&mut self, bucket: usize, counts: &[u64], number: u64) {
         self.below += u64::from(bucket < self.bucket);
         let rank = (number * self.per_cent).div_ceil(100);
@@ -86,7 +88,7 @@ fn bucket_of(ns: u64) -> usize {
     ((doubling as usize) << STEPS) + usize::try_from(ns >> doubling).unwrap_or(0)
 }
 
-/// Returns the middle of a bucket.
+/// Returns the middle of a bucket in nanoseconds.
 fn middle_of(bucket: usize) -> u64 {
     let doubling = (bucket >> STEPS).saturating_sub(1);
     let least = ((bucket - (doubling << STEPS)) as u64) << doubling;

@@ -7,8 +7,8 @@
 //!   fill ───► ReplacementQueue, SpeculativePages ──► which pages to evict
 //!   times ──► EvictionCost, ReclaimMode ──► the cost of evictions, in the background or on demand
 //! ```
-//! Where there is a choice of policies, it is a trait with a baseline, which `Policies` can put in its place: `Fifo` of
-//! `Replacement`, `NoPrefetch` of `Prefetch`, and a fixed `TransferSize`.
+//! Each kind of policy has a simple baseline, which `Policies` can use instead: `Fifo` for the trait `Replacement`,
+//! `NoPrefetch` for the trait `Prefetch`, and a fixed `TransferSize`.
 //! # Knows / does not know
 //! Knows page numbers, counts and durations, which its caller measures and passes in. Does not know pages' states or
 //! contents, stores, threads or the kernel.
@@ -40,5 +40,5 @@ pub use speculative::SpeculativePages;
 /// The number of a page: its position in far memory and in the store, which never changes.
 pub type PageNumber = usize;
 
-/// Largest size of a transfer unit, in base pages: 2 MiB with pages of 4 KiB.
+/// Largest size of a transfer unit, as a number of base pages: 2 MiB with pages of 4 KiB.
 pub const MAX_TRANSFER: usize = 512;

@@ -4,8 +4,8 @@ use crate::replacement::{Fifo, Replacement, ReplacementQueue};
 use crate::streams::{NoPrefetch, Prefetch, Streams};
 use crate::transfer::TransferSize;
 
-/// A policy for each question. An ablation, which shows what a policy is good for, puts its
-/// [baseline](Policies::baseline) in its place.
+/// The policies of one pager. An ablation, which shows what a policy is good for, replaces one of them by its
+/// [baseline](Policies::baseline).
 #[derive(Debug)]
 pub struct Policies {
     /// Which pages to evict.
@@ -17,7 +17,8 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Returns segmented replacement, streams if `prefetch` says so, and transfers of `size`.
+    /// Returns segmented replacement, prefetching by streams if `prefetch` is true (otherwise none), and transfer units
+    /// of `size`.
     #[must_use]
     pub fn new(size: TransferSize, prefetch: bool) -> Policies {
         let streams: Box<dyn Prefetch> =
@@ -25,7 +26,7 @@ impl Policies {
         Policies { replacement: Box::new(ReplacementQueue::new()), prefetch: streams, size }
     }
 
-    /// Returns the simplest policies: first in, first out; no prefetch; and transfers of `pages` pages.
+    /// Returns the simplest policies: first in, first out; no prefetching; and transfer units of `pages` pages.
     #[must_use]
     pub fn baseline(pages: usize) -> Policies {
         let (replacement, prefetch) = (Box::new(Fifo::default()), Box::new(NoPrefetch));

@@ -1,14 +1,14 @@
-//! Queues the pages that streams expect to be touched next, until they are filled.
+//! Queues the pages that streams expect to be touched next, until these pages are filled.
 
 use crate::PageNumber;
 use crate::streams::Access;
 use core::ops::Range;
 use std::collections::VecDeque;
 
-/// Largest number of pages that one fault prefetches.
+/// Largest number of pages that one fault prefetches, however large local memory is.
 const MAX_PREFETCH: usize = 256;
 
-/// Returns the largest number of pages that one fault prefetches with `local` pages of local memory.
+/// Returns the largest number of pages that one fault prefetches, if local memory has `local` pages.
 ///
 /// The pager retains the same number of frames of evicted pages for reuse. With fewer frames, the kernel would free
 /// some of them and allocate others for the prefetched pages.
@@ -17,7 +17,8 @@ pub const fn max_prefetch(local: usize) -> usize {
     if local / 16 < MAX_PREFETCH { local / 16 } else { MAX_PREFETCH }
 }
 
-/// Pages to prefetch, each the first one to be used of its transfer unit, in the order of their expected use.
+/// Pages to prefetch, in the order of their expected use. Each is the page of its transfer unit that is expected to be
+/// used first.
 #[derive(Debug)]
 pub struct PrefetchQueue(VecDeque<(PageNumber, Access)>);
 
@@ -55,7 +56,7 @@ impl PrefetchQueue {
         self.0.pop_front()
     }
 
-    /// Removes the first pages that lie in `pages`, because they are filled.
+    /// Removes pages from the front of the queue while they lie in `pages`, because they are being filled.
     pub fn remove_first(&mut self, pages: &Range<PageNumber>) {
         while self.0.front().is_some_and(|(page, _)| pages.contains(page)) {
             self.0.pop_front();
@@ -67,8 +68,8 @@ impl PrefetchQueue {
     /// they are [removed](PrefetchQueue::remove_first), since the transfer may find no room for all of them.
     ///
     /// `unit_of` returns the transfer unit of a page. The run may contain gaps of fewer than `gap` pages between units.
-    /// It ends before the first unit for which `are_alike` is false, because a transfer only moves pages in the same
-    /// state, and has at most `most` pages after `page`.
+    /// The run ends before the first unit for which `are_alike` is false, because a transfer only moves pages in the
+    /// same state. It has at most `most` pages after `page`.
     pub fn coalesce(
         &self,
         page: PageNumber,
@@ -98,7 +99,8 @@ impl PrefetchQueue {
 mod tests {
     use super::*;
 
-    /// Units of four pages, of which those from page 100 on are in another state.
+    /// Coalesces the run before `pages`, with units of four pages and another state from page 100 on. Returns the end
+    /// of the run, and the next page that remains in the queue.
     fn coalesced(pages: &[usize], gap: usize) -> (usize, Option<usize>) {
         let mut queue = PrefetchQueue::new();
         pages.iter().for_each(|&page| queue.push(page, Access::Dense));

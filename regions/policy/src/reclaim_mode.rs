@@ -1,15 +1,15 @@
 //! Decides by timing when pages are evicted, and on which CPU faults are handled.
 //!
-//! *In the background, or when a fault needs room.* In the background, a fault finds free room, and dirty pages are
-//! written while the program runs, which is better if writes are slow (a disk) or CPUs are idle. But unmapping pages
-//! while the program runs interrupts its CPU, and in a virtual machine this can cost more than the fault. A waiting
-//! thread is not interrupted.
+//! *Eviction in the background, or when a fault needs room.* With eviction in the background, a fault finds free room,
+//! and dirty pages are written while the program runs, which is better if writes are slow (a disk) or CPUs are idle.
+//! But unmapping pages while the program runs interrupts its CPU, and in a virtual machine this can cost more than the
+//! fault. A waiting thread is not interrupted.
 //!
-//! *On another CPU, or on the faulting thread's.* On another CPU, prefetched pages are filled while the program runs;
-//! on the faulting thread's, no thread needs to be woken on another CPU.
+//! *Handling of faults on another CPU, or on that of the faulting thread.* On another CPU, prefetched pages are filled
+//! while the program runs. On the CPU of the faulting thread, no thread needs to be woken on another CPU.
 //!
-//! The better mode depends on the machine, the store and the program. So modes are timed in alternating turns, for
-//! one question after the other, and for both at once:
+//! The better mode depends on the machine, the store and the program. So the chosen mode and another one are timed in
+//! alternating turns. They differ in one of the two choices, or in both:
 //!
 //! ```text
 //!   chosen  | … | other | chosen | other | chosen | other | chosen | … the better one by medians …
@@ -17,21 +17,21 @@
 
 use std::time::{Duration, Instant};
 
-/// Smallest number of transfers for which one reclaim mode is measured before the other has its turn.
+/// Smallest number of transfers in a turn, for which one mode is measured before the other has its turn.
 const TURN_TRANSFERS: u32 = 64;
 /// Number of transfers before a turn that are not timed, because they use free memory that the previous mode has left.
 const SETTLE: u32 = 32;
 /// Number of turns of each mode in a comparison.
 const TURNS: usize = 3;
-/// Share of the cost per page that another mode must save to be chosen.
+/// Share of the cost per page that another mode must save in a comparison to be chosen.
 const GAIN: f64 = 0.05;
-/// Number of turns between two comparisons: initial value, and upper bound.
+/// Number of turns between two comparisons: its initial value, and its upper bound.
 const PAUSE: [u32; 2] = [16, 256];
-/// Number of delayed faults in a turn up to which handling on the faulting CPU continues. A fault is delayed if another
-/// program occupies that CPU.
+/// Largest number of delayed faults in a turn with which handling on the faulting CPU continues. A fault is delayed if
+/// another program occupies that CPU.
 const MAX_LATE: u32 = 3;
 
-/// A choice for both questions.
+/// When pages are evicted, and on which CPU faults are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mode {
     /// Whether pages are evicted in the background.
@@ -40,7 +40,7 @@ struct Mode {
     on_cpu: bool,
 }
 
-/// The subject of a comparison.
+/// In which choice the two modes of a comparison differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
     Background,
@@ -50,8 +50,8 @@ enum Question {
 }
 
 impl Question {
-    /// Returns how long transfers are not timed before a turn, and the least length of a turn. After a change of the
-    /// handling thread, the scheduler moves threads for some tens of milliseconds.
+    /// Returns for how long transfers are not timed before a turn, and the shortest duration of a turn. After a change
+    /// of the thread that handles faults, the scheduler moves threads for some tens of milliseconds.
     const fn turn(self) -> (Duration, Duration) {
         match self {
             Question::Background => (Duration::ZERO, Duration::from_millis(4)),
@@ -70,14 +70,14 @@ impl Mode {
     }
 }
 
-/// The transfers and delays of the current turn.
+/// The transfers of the current turn, and when it began.
 #[derive(Debug, Default)]
 struct Turn {
     transfers: u32,
     pages: usize,
-    /// Time of the first transfer.
+    /// Time of the first transfer, from which on the mode settles.
     first: Option<Instant>,
-    /// Time from which transfers are counted.
+    /// Time from which transfers are timed; `None` while the mode settles.
     began: Option<Instant>,
     /// Number of faults that were not handled on the faulting CPU in time.
     late: u32,
@@ -89,17 +89,17 @@ pub struct ReclaimMode {
     chosen: Mode,
     now: Mode,
     question: Question,
-    /// Whether faults can be handled on the faulting CPU, so that there is more than one question.
+    /// Whether faults can be handled on the faulting CPU, so that there is a choice of the CPU at all.
     on_cpu_allowed: bool,
     turn: Turn,
     /// Nanoseconds per page in the turns of the current comparison: in the chosen mode, and in the other one.
     costs: [Vec<f64>; 2],
-    /// Number of turns until the next comparison, and from that one to the one after it.
+    /// Number of turns until the next comparison, and number of turns from that comparison to the one after it.
     pause: (u32, u32),
 }
 
 impl Default for ReclaimMode {
-    /// Starts with evictions in the background, and with faults that are handled on another CPU.
+    /// Starts with eviction in the background, and with faults that are handled on another CPU.
     fn default() -> ReclaimMode {
         let way = Mode { in_background: true, on_cpu: false };
         ReclaimMode {
@@ -116,14 +116,14 @@ impl Default for ReclaimMode {
 }
 
 impl ReclaimMode {
-    /// Sets whether faults can be handled on the faulting thread's CPU.
+    /// Sets whether faults can be handled on the CPU of the faulting thread.
     pub fn allow_on_cpu(&mut self, may: bool) {
         self.on_cpu_allowed = may;
         self.chosen.on_cpu &= may;
         self.start_over();
     }
 
-    /// Chooses handling on the faulting thread's CPU, as a comparison would, for tests of the handlers.
+    /// Chooses handling on the CPU of the faulting thread, as a comparison would. It is for tests of the handlers.
     pub fn choose_on_cpu(&mut self) {
         (self.on_cpu_allowed, self.chosen.on_cpu) = (true, true);
         self.start_over();
@@ -134,12 +134,12 @@ impl ReclaimMode {
         self.now.in_background
     }
 
-    /// Returns whether faults are handled on the faulting thread's CPU.
+    /// Returns whether faults are handled on the CPU of the faulting thread.
     pub fn on_cpu(&self) -> bool {
         self.now.on_cpu
     }
 
-    /// Records a transfer of `pages` pages that needed evictions, at the time `now`.
+    /// Records a fill of `pages` pages at the time `now` that needed evictions.
     pub fn filled(&mut self, pages: usize, now: Instant) {
         let (settles, lasts) = self.question.turn();
         let turn = &mut self.turn;
@@ -166,8 +166,8 @@ impl ReclaimMode {
         }
     }
 
-    /// Records a fault that was not handled on the faulting CPU in time. More than a few of them end that mode
-    /// at once, because a comparison would take too long.
+    /// Records a fault that was not handled on the faulting CPU in time. If there are more than `MAX_LATE` in a turn,
+    /// faults are handled on another CPU at once, because a comparison would take too long.
     pub fn note_late_on_cpu(&mut self) {
         self.turn.late += 1;
         if self.now.on_cpu && self.turn.late > MAX_LATE {
@@ -217,7 +217,7 @@ impl ReclaimMode {
         };
     }
 
-    /// Returns to the chosen mode and drops all observations.
+    /// Returns to the chosen mode, and drops all observations of the comparison.
     fn start_over(&mut self) {
         self.now = self.chosen;
         self.turn = Turn::default();

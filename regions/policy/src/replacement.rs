@@ -13,11 +13,11 @@
 //! ```
 //!
 //! Whether the protected part still deserves protection is measured by refault rates: the share of evicted pages of
-//! either part that were soon filled again. Probes (one page in 64 is evicted from the protected part) keep
-//! the rates up to date. When pages of the probationary part refault more often, the program has moved on: the oldest
-//! protected pages are evicted, and probationary pages take their place.
+//! either part that were soon filled again. *Probes* keep the rates up to date: one evicted page in 64 is taken from
+//! the protected part. When pages of the probationary part refault more often, the program uses other pages than
+//! before: the oldest protected pages are evicted, and probationary pages take their place.
 //!
-//! Some loops stay for a while in a window that is larger than the probationary part. Its pages refault at much
+//! Some loops use for a while a range of pages that is larger than the probationary part. These pages refault at much
 //! shorter distances than protected pages would, as probes show. A page that refaults at such a distance is protected
 //! in place of another one (`replacement/protected.rs`).
 
@@ -39,28 +39,31 @@ pub use page_run::{PageRun, Protection};
 pub use policy::Replacement;
 pub use refaults::Refaults;
 
-/// One page in this number is evicted from the protected part as a *probe*, which keeps that part's refault rate known.
+/// One evicted page in this number is taken from the protected part as a *probe*, which keeps that part's refault rate
+/// known.
 const PROBE: u32 = 64;
-/// Largest number of consecutive pages that one probe evicts. Single pages would split the protected range into pieces,
-/// and a transfer ends at each resident piece.
+/// Largest number of consecutive pages that one probe evicts. Probes of single pages would cut the protected range into
+/// pieces, and a transfer ends at each resident piece.
 const PROBE_PAGES: usize = 128;
-/// A probe evicts at most one part in `n` of local memory; this is `n`.
+/// Divisor of local memory: a probe evicts at most this part of it.
 const PROBE_SHARE: usize = 64;
-/// The probationary part is one part in `n` of local memory; this is `n`.
+/// Divisor of local memory: the probationary part is this part of it.
 const PROBATIONARY_SHARE: usize = 4;
-/// The protected share of local memory.
+/// Share of local memory that the protected part may take.
 pub const PROTECTED_SHARE: f64 = 1.0 - 1.0 / PROBATIONARY_SHARE as f64;
-/// Number of evictions at which the counts of a refault rate are halved, so that old events lose weight.
+/// Number of evictions after which the counts of a refault rate are halved, so that old events lose weight.
 const FADE: u32 = 4096;
-/// Evict from the protected part when its refault rate is below `MARGIN`/16 of the probationary part's.
+/// Pages are evicted from the protected part while its refault rate is below `MARGIN`/16 of that of the probationary
+/// part.
 const MARGIN: u64 = 8;
-/// Largest refault distance that counts as a refault, in multiples of local memory. Of a loop over more pages, only a
-/// small share could be protected.
+/// Largest refault distance that counts as a refault, in multiples of local memory. Of a loop over more pages than
+/// that, only a small share could be protected.
 const MAX_LOOP: usize = 8;
-/// A page is protected when its refault distance is below this share of the mean distance of protected pages.
+/// A refaulting page is protected when its refault distance is below this share of the mean distance of protected
+/// pages.
 const SHORTER: f64 = 0.65;
 
-/// Evicted pages of one part, and how many of them refaulted soon.
+/// How many pages were evicted from one part of local memory, and how many of them refaulted soon.
 #[derive(Clone, Copy, Debug, Default)]
 struct RefaultRate {
     evicted: u32,
@@ -76,18 +79,18 @@ impl RefaultRate {
         }
     }
 
-    /// Takes back the eviction of pages that could not be evicted.
+    /// Uncounts evictions of pages that could not be evicted after all.
     fn not_evicted(&mut self, pages: u32) {
         self.evicted = self.evicted.saturating_sub(pages);
     }
 
-    /// Returns the refaulted pages per 65536 evicted ones.
+    /// Returns the number of refaulted pages per 65536 evicted pages.
     fn share(self) -> u64 {
         u64::from(self.refaulted.min(self.evicted)) * 65536 / u64::from(self.evicted.max(1))
     }
 }
 
-/// Segmented replacement: the order of eviction of all resident pages.
+/// Segmented replacement: keeps all resident pages in the order in which they will be evicted.
 #[derive(Debug)]
 pub struct ReplacementQueue {
     protected: ProtectedPages,
@@ -97,10 +100,10 @@ pub struct ReplacementQueue {
     rates: [RefaultRate; 2],
     refault_distance: RefaultDistance,
     refaults: Refaults,
-    /// Number of evictions until the next probe, and of pages that this probe has evicted.
+    /// Number of evictions until the next probe; 0 during a probe.
     until_probe: u32,
     probed: u32,
-    /// Number of evictions since the start: the clock of refault distances.
+    /// Number of evicted pages since the start, which is the clock of refault distances.
     clock: u32,
 }
 
@@ -165,8 +168,9 @@ impl Replacement for ReplacementQueue {
         }
     }
 
-    /// The run is a probationary one, unless the protected part is too large, a probe is due, or probationary pages
-    /// refault more often; then the oldest probationary run takes its place in the protected part.
+    /// Selects a probationary run, unless the protected part is too large, a probe is due, or probationary pages
+    /// refault more often. Then it selects a protected run, and the oldest probationary run becomes protected, if there
+    /// is room.
     fn select_victim(&mut self, local: usize) -> Option<(PageRun, Protection)> {
         let protected_is_full = self.protected.pages() > local - local / PROBATIONARY_SHARE;
         let probe = self.until_probe == 0;
@@ -230,7 +234,7 @@ impl ReplacementQueue {
         self.rates[part as usize].evicted(run.pages);
     }
 
-    /// Counts evicted pages towards the next probe, or towards the end of this one.
+    /// Counts evicted pages towards the start of the next probe, or towards the end of the current one.
     fn probes(&mut self, pages: u32, local: usize) {
         if self.until_probe > 0 {
             self.until_probe = self.until_probe.saturating_sub(pages);

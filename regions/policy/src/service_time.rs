@@ -11,14 +11,14 @@
 
 use std::time::{Duration, Instant};
 
-/// The end of the last transfer of a device.
+/// Computes the service times of the transfers of one device from their starts and ends.
 #[derive(Debug, Default)]
 pub struct ServiceTime {
     last_end: Option<Instant>,
 }
 
 impl ServiceTime {
-    /// Notes the end of a transfer at `now`, and returns its service time.
+    /// Notes that a transfer ended at `now`, and returns its service time.
     pub fn ended(&mut self, began: Instant, now: Instant) -> Duration {
         let since = self.last_end.map_or(began, |last| last.max(began));
         self.last_end = Some(now);

@@ -1,22 +1,23 @@
-//! Zero pages that were filled along with others and may never have been written.
+//! Checks zero pages that were filled along with others, and that the program may never have written.
 //!
 //! While memory is free, a fault on a new page fills many zero pages at once, since this needs no transfer. Some of
-//! them are never used: the edge of a grid, the end of a buffer. They take local memory all the same, and where the
-//! used pages just fit, one of those is evicted for them in each loop. The kernel does not report which pages were
-//! written, but a page that was never written is still zero. Therefore, once evictions have begun, the evicting thread
-//! checks such pages a single time, oldest first. The check is a hint: a page that was written after all is written
-//! back like any other.
+//! them are never used: the edge of a grid, the end of a buffer. They take local memory all the same. If the used pages
+//! would just fit without them, used pages are evicted for them in each loop. The kernel does not report which pages
+//! were written, but a page that was never written is still zero. Therefore, once evictions have begun, the evicting
+//! thread checks such pages a single time, oldest first. The check is a hint: a page that was written after all is
+//! written back like any other.
 
 use crate::PageNumber;
 use core::ops::Range;
 use std::collections::VecDeque;
 
-/// Smallest number of new pages filled at once for which it is checked later whether they are still zero.
+/// Smallest number of zero pages in one fill for which it pays to check later whether they are still zero.
 const MIN_FILL: usize = 64;
 /// Number of pages that are checked at once.
 const BATCH: usize = 64;
-/// Pages are checked once local memory divided by this, in pages, was evicted since their fill, or the number of mapped
-/// pages that exceeds local memory, if that is smaller. A program that will use the pages has probably done so by then.
+/// Divisor of the size of local memory: zero pages are checked after that many evictions since their fill, or after as
+/// many as mapped pages exceed local memory, if these are fewer. A program that will use the pages has probably done so
+/// by then.
 const SETTLE: usize = 3;
 
 /// A queue of fills of zero pages that were not checked yet, oldest first, each with the eviction clock at its fill.
@@ -24,8 +25,8 @@ const SETTLE: usize = 3;
 pub struct SpeculativePages(VecDeque<(Range<PageNumber>, u32)>);
 
 impl SpeculativePages {
-    /// Adds the zero pages of one fill, made at `clock`, if there are enough of them to be worth a check; returns
-    /// whether it did.
+    /// Adds the zero pages of one fill, made when the eviction clock was `clock`, if they are enough to be worth a
+    /// check. Returns whether it added them.
     pub fn add(&mut self, pages: Range<PageNumber>, clock: u32) -> bool {
         let many = pages.len() >= MIN_FILL;
         if many {
@@ -39,8 +40,8 @@ impl SpeculativePages {
         self.0.iter().map(|(pages, _)| pages.clone())
     }
 
-    /// Returns whether the oldest fill should be checked at `clock`, with `local` pages of local memory and `mapped`
-    /// pages of far memory in use (0: unknown).
+    /// Returns whether the oldest fill should be checked when the eviction clock is `clock`. Local memory has `local`
+    /// pages, and the program uses `mapped` pages of far memory (0 if unknown).
     #[must_use]
     pub fn is_due(&self, clock: u32, local: usize, mapped: usize) -> bool {
         // With `mapped` below `local`, or unknown, the difference wraps and the share of local memory decides.
@@ -51,7 +52,7 @@ impl SpeculativePages {
         self.0.front().is_some_and(|(_, filled)| clock.wrapping_sub(*filled) as usize > evictions)
     }
 
-    /// Takes the next batch of pages, of the oldest fill.
+    /// Removes and returns the next pages to check, which are part of the oldest fill.
     pub fn pop(&mut self) -> Option<Range<PageNumber>> {
         let (pages, _) = self.0.front_mut()?;
         let next = pages.start..pages.end.min(pages.start + BATCH);

@@ -3,21 +3,21 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A lower bound on the length of the union of the intervals in which threads waited. If one interval lies within
-/// another one, the part of the outer interval before the inner one is not counted.
+/// Measures for how long at least one thread waited, as a lower bound: if the wait of one thread lies within that of
+/// another, the part of the longer wait before the shorter one is not counted.
 #[derive(Debug)]
 pub struct StallTime {
     began: Instant,
-    /// Nanoseconds from `began` to the end of the latest interval.
+    /// Nanoseconds from `began` to the latest end of any wait.
     end_of_last: AtomicU64,
-    /// Sum of counted time, in nanoseconds.
+    /// Counted time in nanoseconds.
     total: AtomicU64,
 }
 
 // All accesses are Relaxed: `end_of_last` only grows, each increase is counted by the thread that made it, and no other
 // data depend on it.
 impl StallTime {
-    /// Starts at 0; all waits must begin after `began`.
+    /// Makes a counter of 0 nanoseconds. All waits must begin after `began`.
     #[must_use]
     pub fn new(began: Instant) -> StallTime {
         StallTime { began, end_of_last: AtomicU64::new(0), total: AtomicU64::new(0) }

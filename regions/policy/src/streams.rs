@@ -1,8 +1,8 @@
 //! Prefetch by streams: sequences of faults at a constant distance.
 //!
-//! Numerical programs traverse arrays with strides, and several arrays at once. A fault at the position where a known
-//! stream continues lets the stream prefetch some transfer units. Three of the last faults at equal distances start a
-//! stream; four are needed where several sequential scans run in parallel.
+//! Numerical programs traverse arrays with strides, and several arrays at once. When a fault occurs where a known
+//! stream continues, the stream prefetches some transfer units. Three recent faults at equal distances start a stream;
+//! four are needed if several sequential scans run in parallel.
 //!
 //! There are two kinds of streams, which want transfer units of different sizes ([`Access`]):
 //!
@@ -11,9 +11,9 @@
 //!   strided, row by row         |#...|.#..|...#|....|     the pages between are not used: small units
 //! ```
 //!
-//! In a sequential scan the page before the fault was used just before, so that it is resident, and so is its
-//! transfer unit up to there. Several scans in parallel, each a step in turn, are strided by the order of their
-//! faults and sequential by their use of units.
+//! In a sequential scan, the pages of the transfer unit before the faulting page were used shortly before, so that they
+//! are resident. Several parallel scans that take turns are strided by the order of their faults, and sequential by
+//! their use of units.
 
 mod fault_context;
 mod prefetch;
@@ -30,26 +30,26 @@ const RECENT: usize = 16;
 const STREAMS: usize = 8;
 /// Largest number of transfer units that one stream prefetches.
 const MAX_DEPTH: usize = 32;
-/// Shortest distance between rows, in pages.
+/// Smallest distance between two steps of a strided stream, in pages.
 const MIN_STRIDE: f64 = 2.0;
 
-/// The positions at which a stream continues.
+/// The rule that says at which pages a stream continues.
 #[derive(Clone, Copy, Debug)]
 enum Pattern {
     /// The stream continues at the next transfer unit in one direction. Its last fault was in the unit of `page`.
     Sequential { page: usize, forward: bool },
-    /// The stream continues at the next row.
+    /// The stream continues at the next row: the pages that it uses one stride further.
     Strided(StridedStream),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     pattern: Pattern,
-    /// Number of units or rows beyond the last fault that were prefetched, so that no fault is expected there.
+    /// Number of steps beyond the last fault (units or rows) that were prefetched, so that no fault is expected there.
     prefetched: usize,
-    /// Number of units or rows to prefetch the next time.
+    /// Number of steps (units or rows) to prefetch the next time.
     depth: usize,
-    /// Time of the last fault of the stream, as a number of faults.
+    /// When the last fault of the stream occurred, as a number of faults since the start.
     used: u64,
 }
 
@@ -69,7 +69,7 @@ impl Stream {
         }
     }
 
-    /// Returns the number of steps from the stream's last fault to this one, if the fault is on the stream.
+    /// Returns the number of steps from the stream's last fault to `fault`, if the stream may have caused `fault`.
     fn steps_to(&self, fault: &FaultContext) -> Option<f64> {
         match self.pattern {
             Pattern::Sequential { page, forward } => {
@@ -84,7 +84,7 @@ impl Stream {
         }
     }
 
-    /// Moves the stream by `steps` to the position of a fault.
+    /// Notes that the stream has moved by `steps` steps, to the position of `fault`.
     fn follow(&mut self, fault: &FaultContext, steps: f64) {
         match &mut self.pattern {
             Pattern::Sequential { page, .. } => *page = fault.page,
@@ -92,7 +92,8 @@ impl Stream {
         }
     }
 
-    /// Returns the pages that are expected to be used after this number of steps.
+    /// Returns the pages that the stream is expected to use `steps` steps after its last fault; `None` if they would
+    /// have negative numbers.
     fn pages(&self, steps: usize, unit: usize) -> Option<Range<usize>> {
         match self.pattern {
             Pattern::Sequential { page, forward } => {
@@ -105,7 +106,7 @@ impl Stream {
     }
 }
 
-/// The streams of a program.
+/// The streams of a program, and its recent faults.
 #[derive(Debug, Default)]
 pub struct Streams {
     recent: [Option<usize>; RECENT],
@@ -115,7 +116,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Makes an empty set of streams.
+    /// Makes a set without streams.
     #[must_use]
     pub fn new() -> Streams {
         Streams { streams: Vec::with_capacity(STREAMS), ..Streams::default() }
@@ -123,9 +124,9 @@ impl Streams {
 
     /// Observes a fault and returns how the pages around it are used.
     ///
-    /// If the fault continues a stream, `prefetch` is called for the next transfer units of the stream, with the pages
-    /// of each unit that the stream will use, at most `most` pages in total. `passed` is called for the pages that the
-    /// stream has prefetched and that the program has passed without a fault since the last one.
+    /// If the fault continues a stream, calls `prefetch` for the next transfer units of the stream, with the pages of
+    /// each unit that the stream will use, at most `most` pages in total. Calls `passed` for the pages that the stream
+    /// had prefetched, and that the program has used without a fault since the stream's last fault.
     pub fn on_fault(
         &mut self,
         fault: &FaultContext,
@@ -167,8 +168,8 @@ impl Streams {
         access
     }
 
-    /// Returns the stream that this fault continues, and the number of its steps since its last fault. If there are
-    /// several such streams, returns the one with the shortest steps, because the others skip some of its units.
+    /// Returns the stream that `fault` continues, and the number of steps since the stream's last fault. If there are
+    /// several such streams, returns the one with the smallest stride, because the others skip some of its units.
     fn stream_to(&mut self, fault: &FaultContext) -> Option<(&mut Stream, f64)> {
         let unit = fault.units[Access::Dense as usize];
         let all = self.streams.iter_mut();
@@ -177,7 +178,8 @@ impl Streams {
         nearest.map(|(steps, stream)| (stream, steps))
     }
 
-    /// Returns the pattern that recent faults and this one form, with the shortest steps.
+    /// Returns the pattern that recent faults form with `fault`. If there are several, returns the one with the
+    /// smallest stride.
     fn pattern_to(&self, fault: &FaultContext) -> Option<Pattern> {
         let unit = fault.units[Access::Dense as usize] as f64;
         let stride = self.stride_to(fault, unit)?;
@@ -194,7 +196,7 @@ impl Streams {
         starts.then(|| Pattern::Strided(StridedStream::new(fault, stride)))
     }
 
-    /// Returns the shortest distance at which two earlier faults lead to this one, in pages.
+    /// Returns the smallest distance in pages at which two earlier faults precede `fault` one after the other.
     fn stride_to(&self, fault: &FaultContext, unit: f64) -> Option<f64> {
         let here = fault.page as f64;
         let recent = || self.recent.iter().flatten().map(|&page| page as f64);
@@ -211,13 +213,13 @@ impl Streams {
         strides.min_by(|one, other| one.abs().total_cmp(&other.abs()))
     }
 
-    /// Returns whether a recent fault was `distance` pages before this one.
+    /// Returns whether a recent fault was `distance` pages before `fault`.
     fn was_at(&self, fault: &FaultContext, distance: f64) -> bool {
         let mut recent = self.recent.iter().flatten();
         recent.any(|&other| (fault.page as f64 - other as f64 - distance).abs() <= strided::SLACK)
     }
 
-    /// Returns whether a recent fault was in an adjacent transfer unit.
+    /// Returns whether a recent fault was in a transfer unit next to that of `fault`.
     fn was_adjacent(&self, fault: &FaultContext) -> bool {
         let FaultContext { page, units: [dense, strided], .. } = *fault;
         let [before, behind] = [page.saturating_sub(1), page + 1].map(|page| page / dense);

@@ -1,4 +1,4 @@
-//! The failures of one exchange with a server, by whether the exchange is worth repeating.
+//! The failures of one exchange of requests and answers with a server, by whether the exchange is worth repeating.
 
 use crate::target::{Address, Target};
 use redis::{ErrorKind, RedisError, ServerError, Value};
@@ -6,19 +6,19 @@ use redis::{ErrorKind, RedisError, ServerError, Value};
 /// A failed exchange with a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// There was no answer, or none that Redis gives. The request may succeed on another connection.
+    /// The server gave no answer, or none that Redis gives. The request may succeed on another connection.
     NoAnswer(String),
-    /// The server cannot answer yet, or another one must: it is starting, the slot has moved, or the cluster is
-    /// electing a primary.
+    /// The server cannot answer yet, or another server must: the server is starting, the hash slot has moved, or the
+    /// cluster is electing a primary.
     Retry(String),
-    /// The slot is being moved to the server at this address, which has the key already.
+    /// The hash slot is being moved to the server at this address, which has the key already.
     Ask(Address),
-    /// The request would fail again.
+    /// The request would fail again if it were repeated.
     Permanent(String),
 }
 
 impl Failure {
-    /// Classifies an error of the client library: it could not connect, log in, send or receive.
+    /// Classifies an error of the client library, which could not connect, log in, send or receive.
     pub(crate) fn of_library(error: &RedisError, target: &Target) -> Failure {
         let said = target.without_secrets(&error.to_string());
         match error.kind() {
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// Returns the words for the error message.
+    /// Returns the reason, worded for the error message.
     pub(crate) fn why(self) -> String {
         match self {
             Failure::NoAnswer(why) | Failure::Retry(why) | Failure::Permanent(why) => why,

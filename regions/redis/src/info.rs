@@ -7,11 +7,11 @@ use std::time::Duration;
 /// The parts of the answer to `INFO` that this crate uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Info {
-    /// Memory that the server uses, in bytes.
+    /// Number of bytes of memory that the server uses.
     pub(crate) used: u64,
-    /// Memory that the server may use, in bytes: its `maxmemory`, or all memory of its machine.
+    /// Number of bytes of memory that the server may use: its `maxmemory`, or all memory of its machine.
     pub(crate) most: u64,
-    /// The eviction policy: what the server does when it has no room.
+    /// The server's eviction policy: what the server does when its memory is full.
     pub(crate) policy: String,
     /// Time since the server started.
     pub(crate) uptime: Duration,
@@ -33,7 +33,7 @@ impl Info {
         info.ok_or_else(|| Failure::Permanent("its answer to INFO is not that of a Redis server".into()))
     }
 
-    /// Returns `None` if the text is not an answer to `INFO`.
+    /// Parses the text of the answer. Returns `None` if it is not an answer to `INFO`.
     fn parse(text: &str) -> Option<Info> {
         let find = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_end)
@@ -55,14 +55,14 @@ impl Info {
         })
     }
 
-    /// Returns whether the server may evict our keys when it is full. All policies but `noeviction` evict keys that
-    /// have a time to live, as ours have.
+    /// Returns whether the server may evict this program's keys when its memory is full. All policies but `noeviction`
+    /// evict keys that have a time to live, which these keys have.
     pub(crate) fn evicts(&self) -> bool {
         self.policy != "noeviction"
     }
 }
 
-/// Returns the words for a server that may evict keys, and the command that forbids it.
+/// Returns the error message for a server that may evict keys, with the command that forbids it.
 pub(crate) fn may_evict(policy: &str) -> String {
     format!(
         "it may drop pages when it is full (maxmemory-policy is {policy}). Type:\n  \

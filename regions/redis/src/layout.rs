@@ -1,4 +1,4 @@
-//! The layout of a cluster: which server has which slots.
+//! The layout of a cluster: which server has which hash slots.
 
 use crate::failure::Failure;
 use crate::info::Info;
@@ -8,7 +8,7 @@ use crate::target::{Address, Target};
 use core::ops::RangeInclusive;
 use redis::Value;
 
-/// A primary with its replicas, and a range of slots that they hold.
+/// A primary with its replicas, and a range of hash slots that they hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
     pub(crate) slots: RangeInclusive<u16>,
@@ -17,16 +17,16 @@ pub(crate) struct Shard {
     pub(crate) replicas: Vec<Address>,
 }
 
-/// The shards of a cluster. A single server is one shard with all slots.
+/// The shards of a cluster. A single server is one shard with all hash slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The cluster's version of its layout: it grows with every change that the cluster agrees on.
+    /// The version that the cluster gives to its layout. It grows with every change on which the cluster agrees.
     pub(crate) epoch: u64,
     pub(crate) shards: Vec<Shard>,
 }
 
 impl Layout {
-    /// Asks the server at the other end of a link, which is at `address`, for the layout.
+    /// Asks the server at the other end of `link`, which has the `address`, for the layout.
     pub(crate) fn ask(link: &mut Link, address: &Address, target: &Target) -> Result<Layout, Failure> {
         let info = Info::among(&link.exchange(&[&Requests::one(&redis::cmd("INFO"))], target)?)?;
         if info.cluster {
@@ -50,8 +50,8 @@ impl Layout {
         Ok(Layout { epoch: 0, shards: vec![shard] })
     }
 
-    /// Parses the answers to `CLUSTER INFO` and to `CLUSTER SLOTS`, which lists for each shard the first slot, the last
-    /// slot, the primary and its replicas. A server without a name is on the host that was asked.
+    /// Parses the answers to `CLUSTER INFO` (`state`) and to `CLUSTER SLOTS`, which lists for each shard the first hash
+    /// slot, the last hash slot, the primary and its replicas. A server without a name is on the host of `asked`.
     fn of_cluster(state: &str, answer: &Value, asked: &Address) -> Option<Layout> {
         let epoch = state.lines().find_map(|line| line.strip_prefix("cluster_current_epoch:"))?;
         let slot = |value: &Value| match value {
@@ -87,7 +87,7 @@ impl Layout {
         self.shards.iter().find(|shard| shard.slots.contains(&slot))
     }
 
-    /// Returns each primary with one of its slots.
+    /// Returns the address of each primary, with one of the primary's hash slots.
     pub(crate) fn primaries(&self) -> Vec<(&Address, u16)> {
         let mut found: Vec<(&Address, u16)> = Vec::new();
         for shard in &self.shards {
@@ -98,7 +98,7 @@ impl Layout {
         found
     }
 
-    /// Returns all servers, primaries and replicas.
+    /// Returns the addresses of all servers, primaries and replicas.
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Address> {
         self.shards.iter().flat_map(|shard| std::iter::once(&shard.primary).chain(&shard.replicas))
     }

@@ -1,4 +1,4 @@
-//! A thread that prolongs the keys of this process and checks that no server may evict them.
+//! A thread that prolongs the time to live of this process's keys, and checks that no server may evict them.
 
 use crate::info::may_evict;
 use crate::servers::lock;
@@ -29,8 +29,8 @@ pub(crate) fn start(shared: &Arc<Shared>, ended: Receiver<()>) -> io::Result<()>
     std::thread::Builder::new().name("redis leases".into()).spawn(keep).map(|_| ())
 }
 
-/// Lets all further requests fail if a server may now evict pages. A server that does not answer is not reported here:
-/// the next request that needs it reports it.
+/// Makes all further requests fail if a server may now evict pages. If a server does not answer, this is not reported
+/// here, but by the next request that needs the server.
 fn check(shared: &Shared) {
     shared.servers.update_layout(0);
     for (_, slot) in shared.servers.layout().primaries() {
@@ -40,8 +40,8 @@ fn check(shared: &Shared) {
     }
 }
 
-/// Prolongs all keys of this process by one lease. A key that is missing is not reported here: the read that needs it
-/// reports it.
+/// Prolongs the time to live of all keys of this process to one lease. If a key is missing, this is not reported here,
+/// but by the read that needs the key.
 fn renew(shared: &Shared) {
     let keys = lock(&shared.reservations).keys(None);
     let lease = shared.servers.target().lease.as_secs();

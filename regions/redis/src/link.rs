@@ -5,7 +5,7 @@ use crate::target::{Address, Target};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, Cmd, Connection, RedisResult, Value};
 
-/// Commands that are sent together, in the wire format.
+/// Commands that are sent together, in the wire format of Redis.
 #[derive(Clone, Default)]
 pub(crate) struct Requests {
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ impl Requests {
         requests
     }
 
-    /// Returns the number of commands, each of which gets one answer.
+    /// Returns the number of commands. Each gets one answer.
     pub(crate) const fn commands(&self) -> usize {
         self.commands
     }
@@ -33,7 +33,7 @@ impl Requests {
 /// A connection to one server, which answers requests in their order.
 pub(crate) struct Link {
     connection: Connection,
-    /// The server's identifier of this connection, by which another connection can end it.
+    /// The server's identifier of this connection, by which a command on another connection can end it.
     number: i64,
 }
 
@@ -80,7 +80,8 @@ impl Link {
         }
     }
 
-    /// Sends requests, whose answers follow those of earlier requests. After an error the link must not be used again.
+    /// Sends requests. Their answers follow those of the requests sent before. After an error the link must not be used
+    /// again.
     pub(crate) fn send(&mut self, requests: &[&Requests], target: &Target) -> Result<(), Failure> {
         for requests in requests.iter().filter(|it| it.commands > 0) {
             let sent = self.connection.send_packed_command(&requests.bytes);
@@ -89,8 +90,8 @@ impl Link {
         Ok(())
     }
 
-    /// Reads the answers to the next `commands` commands, which may be errors of the server. After an error of this
-    /// function the link must not be used again.
+    /// Reads the answers to the next `commands` commands, each of which may be an error of the server. After an error
+    /// of this function the link must not be used again.
     pub(crate) fn receive(&mut self, commands: usize, target: &Target) -> Result<Vec<Value>, Failure> {
         let answers = (0..commands).map(|_| self.connection.recv_response());
         let answers: RedisResult<Vec<Value>> = answers.collect();

@@ -1,4 +1,4 @@
-//! The requests for pages of one store, and what their answers mean.
+//! The requests for pages of one store, and the meaning of their answers.
 
 use crate::link::Requests;
 use crate::reservations::{HomePart, PAGE, StoreId};
@@ -8,16 +8,16 @@ use largesse_store::StoreError;
 use redis::Value;
 use std::sync::Arc;
 
-/// The pages of one store, as fields of hashes.
+/// The pages of one store, which are fields of the hashes on the servers.
 #[derive(Clone)]
 pub(crate) struct StorePages {
     pub(crate) shared: Arc<Shared>,
-    /// Random, and a part of each key, so that keys of other clients are not touched.
+    /// The store's random identifier. It is a part of each key, so that keys of other clients are not touched.
     pub(crate) id: StoreId,
 }
 
 impl StorePages {
-    /// Adds the requests that read the pages of a part.
+    /// Adds the commands that read the pages of `part` to `requests`.
     pub(crate) fn read(&self, part: &HomePart, requests: &mut Requests) {
         let numbers: Vec<u16> = part.pages.clone().collect();
         for numbers in numbers.chunks(BATCH) {
@@ -25,7 +25,7 @@ impl StorePages {
         }
     }
 
-    /// Stores the answers to [`read`](StorePages::read).
+    /// Copies the pages of `part` from the answers to [`read`](StorePages::read) to `into`.
     pub(crate) fn take(&self, part: &HomePart, answers: &[Value], into: &mut [u8]) -> Result<(), StoreError> {
         let fields = answers.iter().flat_map(|answer| match answer {
             Value::Array(fields) => &fields[..],
@@ -48,7 +48,7 @@ impl StorePages {
         }
     }
 
-    /// Adds the requests that write the pages of a part, and records that they are sent.
+    /// Adds the commands that write the pages of `part` to `requests`, and records that the pages are sent.
     pub(crate) fn write(&self, part: &HomePart, from: &[u8], requests: &mut Requests) {
         lock(&self.shared.reservations).write(self.id, part);
         requests.add(&redis::cmd("MULTI"));

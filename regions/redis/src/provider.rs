@@ -1,4 +1,4 @@
-//! The store provider: connects to the servers, checks them, and creates stores.
+//! The store provider: connects to the servers, checks them, and makes stores on them.
 
 use crate::info::may_evict;
 use crate::lease_renewer;
@@ -13,11 +13,11 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Creates stores on a server or a cluster. All of them share the connections.
+/// Makes stores on a server or a cluster. All of them share the connections.
 pub struct RedisProvider(Arc<Shared>);
 
-/// Connects and logs in to the server, or to each primary of its cluster, and checks that none may evict pages and that
-/// a trial page can be written and read.
+/// Connects and logs in to the server, or to each primary of its cluster. Checks that none of them may evict pages, and
+/// that a trial page can be written and read on each.
 pub fn open(target: Target) -> Result<RedisProvider, RedisError> {
     let name = target.to_string();
     let refused = |why: String| RedisError::Server(format!("{name}: {why}"));
@@ -32,8 +32,8 @@ pub fn open(target: Target) -> Result<RedisProvider, RedisError> {
 }
 
 impl RedisProvider {
-    /// Checks that the primary of a slot evicts nothing, that a page can be written to it and read back, and that the
-    /// cluster knows its replicas.
+    /// Checks that the primary of a hash slot evicts nothing, that a page can be written to it and read back, and that
+    /// the cluster knows its replicas.
     fn check(&self, slot: u16) -> Result<(), StoreError> {
         let servers = &self.0.servers;
         let info = servers.info(slot).map_err(|why| self.0.lost(&why))?;
@@ -59,7 +59,7 @@ impl RedisProvider {
         Ok(())
     }
 
-    /// Creates a store with a random identifier, so that its keys are new on every server.
+    /// Makes a store with a random identifier, so that no server has its keys yet.
     fn new_store(&self) -> Result<RedisStore, StoreError> {
         let mut id = [0; 16];
         let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut id));

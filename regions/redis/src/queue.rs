@@ -5,9 +5,9 @@
 //!   reap  ◄── next answer ◄─────────┘          │ no answer, or an error that may pass
 //!         ◄── repeated as a blocking store does ◄┘
 //! ```
-//! The blocking store repeats requests, follows slots to other servers, and ends connections whose writes may still
-//! be executed; a queue only adds what was sent before. A queue has at most one connection to each server, and lends
-//! it from the others while it has answers to wait for.
+//! The blocking store repeats requests, follows hash slots to other servers, and ends connections whose writes may
+//! still be executed. A queue leaves all this to it, and only tells it what was sent before. A queue has at most one
+//! connection to each server, and borrows it from the common pool while it waits for answers.
 
 use crate::failure::Failure;
 use crate::link::{Link, Requests};
@@ -25,42 +25,42 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Number of threads, and so of connections to one server, that make the transfers of a program's queue. Several, so
-/// that a fault's read does not wait for the answers to prefetches before it.
+/// Number of threads that make the transfers of a program's queue, and so of connections to one server. There are
+/// several, so that a fault's read does not wait for the answers to earlier prefetches.
 pub(crate) const THREADS: usize = 4;
 
-/// A queue over connections to the servers of a store.
+/// A queue of transfers that are sent to the servers of a store without waiting for earlier answers.
 pub(crate) struct RedisQueue {
     pages: StorePages,
     memory: QueueBytes,
     transfers: SplitTransfers,
-    /// Pipelines with parts whose answers are awaited.
+    /// The connections in use: those on which parts await answers.
     pipelines: Vec<Pipeline>,
-    /// Parts that are repeated, with the connections on which a write of theirs got no answer.
+    /// Parts that must be repeated, each with the connections on which a write of it got no answer.
     failed: Vec<(TransferPart, Vec<(Address, i64)>)>,
 }
 
-/// A connection to one server.
+/// A connection to one server, with requests that were sent before earlier ones were answered.
 struct Pipeline {
     address: Address,
     link: Link,
     /// Requests that were not sent yet.
     outgoing: Requests,
-    /// Parts in the order of their answers.
+    /// Parts whose answers are awaited, in the order of these answers.
     awaited: VecDeque<TransferPart>,
 }
 
-/// The part of a transfer that lies in one home.
+/// The part of a transfer that lies in one home (2 MiB of a store, which is one key).
 struct TransferPart {
-    /// Index of the transfer.
+    /// Index of the transfer in `transfers`.
     of: usize,
     direction: Direction,
     part: HomePart,
     memory: Range<usize>,
     began: Instant,
-    /// Number of answers.
+    /// Number of commands, each of which gets one answer.
     commands: usize,
-    /// Number of replicas that must confirm it; the last answer is theirs.
+    /// Number of replicas that must confirm the part. If it is not 0, the last answer is their number.
     replicas: u32,
 }
 
@@ -86,7 +86,7 @@ impl RedisQueue {
         RedisQueue { pages, memory, transfers, pipelines: Vec::new(), failed: Vec::new() }
     }
 
-    /// Adds to `requests` those that read or write the pages of `part`, by its direction.
+    /// Adds the commands that read or write the pages of `part` to `requests`.
     fn add_requests(&mut self, part: &TransferPart, requests: &mut Requests) {
         match part.direction {
             Direction::Read => self.pages.read(&part.part, requests),
@@ -98,7 +98,8 @@ impl RedisQueue {
         }
     }
 
-    /// Queues the requests of a part on a connection to its primary.
+    /// Adds the requests of a part to those that will be sent to the primary of its hash slot. If the primary cannot be
+    /// reached now, the part is to be repeated.
     fn send(&mut self, mut part: TransferPart) {
         let place = match self.pages.shared.check().and_then(|()| self.pipeline(part.part.slot)) {
             Ok(Some(place)) => place,
@@ -119,7 +120,7 @@ impl RedisQueue {
         pipeline.awaited.push_back(part);
     }
 
-    /// Returns the index of the pipeline for a slot; `None` if its primary cannot be reached now.
+    /// Returns the index of the pipeline for a hash slot; `None` if the slot's primary cannot be reached now.
     fn pipeline(&mut self, slot: u16) -> Result<Option<usize>, StoreError> {
         let servers = &self.pages.shared.servers;
         let layout = servers.layout();
@@ -139,7 +140,7 @@ impl RedisQueue {
         }
     }
 
-    /// Waits for the next answer on the connection whose oldest part was started first.
+    /// Waits for the next answer on the connection on which the longest-waiting part was started.
     fn receive(&mut self) {
         let first = |pipeline: &Pipeline| pipeline.awaited.front().map(|part| part.began);
         let oldest = (0..self.pipelines.len()).min_by_key(|&place| first(&self.pipelines[place]));
@@ -186,7 +187,7 @@ impl RedisQueue {
         self.pages.take(&part.part, answers, into)
     }
 
-    /// The connection is lost, and all that was sent on it without an answer is repeated.
+    /// Handles the loss of a connection: all parts that were sent on it and not answered are to be repeated.
     fn broken(&mut self, place: usize) {
         let Pipeline { address, link, awaited, .. } = self.pipelines.swap_remove(place);
         self.pages.shared.servers.forget_idle(&address);
@@ -199,7 +200,7 @@ impl RedisQueue {
         }
     }
 
-    /// Makes the failed parts as the blocking store does, after all answers that are under way.
+    /// Makes the failed parts again, as the blocking store does, after all awaited answers have arrived.
     fn repeat(&mut self) {
         while !self.pipelines.is_empty() {
             self.receive();
@@ -269,8 +270,8 @@ impl TransferQueue for RedisQueue {
         }
     }
 
-    /// May take longer than `wait`: it reads an answer that has begun to its end, and repeats failed requests for as
-    /// long as a blocking store does.
+    /// Calls `done` for each ended transfer. It may take longer than `wait`: it reads an answer that has begun to its
+    /// end, and repeats failed requests for as long as a blocking store does.
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
         self.flush();
         if self.transfers.none_ended() && !wait.is_zero() {
@@ -290,7 +291,7 @@ impl TransferQueue for RedisQueue {
 }
 
 impl Drop for RedisQueue {
-    /// Waits for the transfers in flight: a write without an answer could overwrite a later one.
+    /// Waits for the transfers in flight, because a write without an answer could overwrite a later one.
     fn drop(&mut self) {
         while self.transfers.unended() > 0 {
             self.reap(Duration::from_secs(1), &mut |_| {});

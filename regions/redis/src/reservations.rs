@@ -1,4 +1,4 @@
-//! The pages that are reserved, and those that are written, in each home.
+//! Which pages of each home (2 MiB of a store, which is one key) are reserved, and which are written.
 
 use crate::slots::{SLOTS, slot};
 use core::ops::Range;
@@ -13,7 +13,7 @@ pub(crate) const HOME: u64 = PAGES as u64 * BYTES;
 /// The random identifier of a store, which distinguishes its keys from those of all other stores.
 pub(crate) type StoreId = u128;
 
-/// A set of pages of one home, one bit each.
+/// A set of pages of one home, as a bit mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageSet([u64; 8]);
 
@@ -59,7 +59,7 @@ impl PageSet {
     }
 }
 
-/// A range of pages within one home, with the key that holds them.
+/// A range of pages within one home, with the key that holds the home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HomePart {
     pub(crate) key: String,
@@ -68,7 +68,7 @@ pub(crate) struct HomePart {
     pub(crate) pages: Range<u16>,
 }
 
-/// Divides `len` bytes at offset `at` of a store at the boundaries of its homes.
+/// Divides the `len` bytes of a store from `at` on at the boundaries of homes.
 pub(crate) fn parts(store: StoreId, at: u64, len: u64) -> impl Iterator<Item = HomePart> {
     assert!(at.is_multiple_of(BYTES) && len.is_multiple_of(BYTES), "the store keeps whole pages");
     let end = at + len;
@@ -88,7 +88,7 @@ pub(crate) fn key(store: StoreId, home: u64) -> String {
 struct Home {
     slot: u16,
     reserved: PageSet,
-    /// Pages that were sent to the server, which may or may not have them.
+    /// Pages that were sent to the server. The server may or may not have them.
     written: PageSet,
 }
 
@@ -96,7 +96,7 @@ struct Home {
 #[derive(Debug)]
 pub(crate) struct Reservations {
     homes: BTreeMap<(StoreId, u64), Home>,
-    /// Number of reserved pages that are not written, by slot.
+    /// Number of pages that are reserved and not written, by hash slot.
     outstanding: Vec<u32>,
 }
 
@@ -107,8 +107,8 @@ impl Default for Reservations {
 }
 
 impl Reservations {
-    /// Applies `change` to the home of a part and the part's pages, and corrects the slot's number of outstanding
-    /// pages. Returns the result of `change`.
+    /// Applies `change` to the home of `part` and to the pages of `part`. Corrects the number of outstanding pages of
+    /// the hash slot. Returns the result of `change`.
     fn change(
         &mut self,
         store: StoreId,
@@ -127,7 +127,7 @@ impl Reservations {
         changed
     }
 
-    /// Reserves the pages of a part. Returns those that were not reserved before.
+    /// Reserves the pages of `part`. Returns those that were not reserved before.
     pub(crate) fn reserve(&mut self, store: StoreId, part: &HomePart) -> PageSet {
         self.change(store, part, |home, pages| {
             let new = pages.without(home.reserved);
@@ -136,7 +136,7 @@ impl Reservations {
         })
     }
 
-    /// Takes back a reservation of these pages.
+    /// Undoes the reservation of the pages `reserved`.
     pub(crate) fn cancel(&mut self, store: StoreId, part: &HomePart, reserved: PageSet) {
         self.change(store, part, |home, _| {
             home.reserved = home.reserved.without(reserved);
@@ -144,7 +144,7 @@ impl Reservations {
         });
     }
 
-    /// Records that the pages of a part are about to be sent.
+    /// Records that the pages of `part` are about to be sent to the server.
     pub(crate) fn write(&mut self, store: StoreId, part: &HomePart) {
         self.change(store, part, |home, pages| {
             home.written = home.written.or(pages);
@@ -152,7 +152,7 @@ impl Reservations {
         });
     }
 
-    /// Ends the reservation of a part's pages. Returns those that may be on the server and must be deleted.
+    /// Ends the reservation of the pages of `part`. Returns those that may be on the server and must be deleted.
     pub(crate) fn discard(&mut self, store: StoreId, part: &HomePart) -> PageSet {
         self.change(store, part, |home, pages| {
             let gone = home.written.and(pages);
@@ -166,7 +166,7 @@ impl Reservations {
         self.homes.get(&(store, home)).is_some_and(|home| home.written.contains(page))
     }
 
-    /// Removes a store. Returns its keys that may be on a server, with their slots.
+    /// Removes a store. Returns those of its keys that may be on a server, each with its hash slot.
     pub(crate) fn remove(&mut self, store: StoreId) -> Vec<(String, u16)> {
         let keys = self.keys(Some(store));
         for (_, home) in self.homes.extract_if((store, 0)..=(store, u64::MAX), |_, _| true) {
@@ -175,7 +175,7 @@ impl Reservations {
         keys
     }
 
-    /// Returns the keys that may be on a server, with their slots, of one store or of all.
+    /// Returns the keys that may be on a server, each with its hash slot, of one store, or of all if `store` is `None`.
     pub(crate) fn keys(&self, store: Option<StoreId>) -> Vec<(String, u16)> {
         let range = store.unwrap_or(0)..=store.unwrap_or(StoreId::MAX);
         let homes = self.homes.range((*range.start(), 0)..=(*range.end(), u64::MAX));
@@ -183,7 +183,7 @@ impl Reservations {
         there.map(|(&(store, number), home)| (key(store, number), home.slot)).collect()
     }
 
-    /// Returns the number of pages that are reserved, not written, and in slots for which `of` is true.
+    /// Returns the number of pages that are reserved and not written, in hash slots for which `of` returns true.
     pub(crate) fn outstanding(&self, of: impl Fn(u16) -> bool) -> u64 {
         let slots = (0..SLOTS).zip(&self.outstanding).filter(|(slot, pages)| **pages > 0 && of(*slot));
         slots.map(|(_, &pages)| u64::from(pages)).sum()

@@ -1,5 +1,5 @@
-//! The servers behind one address. Requests go to the primary of a slot, and are repeated until they succeed or the
-//! time for them ends.
+//! The servers behind one address. Requests are sent to the primary of a hash slot, and repeated until they succeed or
+//! their time limit has passed.
 
 use crate::failure::Failure;
 use crate::info::Info;
@@ -24,18 +24,18 @@ pub(crate) enum Effect {
     Durable,
 }
 
-/// What has been tried for a request so far.
+/// The attempts that were made for a request: since when, for how long, and on which connections.
 pub(crate) struct Attempts {
     /// When the first attempt began.
     pub(crate) began: Instant,
-    /// Time from then on after which the request fails.
+    /// Time since `began` after which the request fails.
     pub(crate) timeout: Duration,
-    /// Connections on which a write got no answer, so that it may still be executed.
+    /// Connections on which a write of the request got no answer, so that the server may still execute it.
     pub(crate) unanswered: Vec<(Address, i64)>,
 }
 
 impl Attempts {
-    /// A request that was not tried yet.
+    /// Makes the record of a request that was not tried yet, and that fails after `timeout`.
     pub(crate) fn within(timeout: Duration) -> Attempts {
         Attempts { began: Instant::now(), timeout, unanswered: Vec::new() }
     }
@@ -45,12 +45,12 @@ impl Attempts {
 pub(crate) struct Servers {
     target: Target,
     layout: Mutex<Arc<Layout>>,
-    /// Open links that no exchange uses at the moment.
+    /// Open links that no exchange uses now, by server.
     idle: Mutex<HashMap<Address, Vec<Link>>>,
 }
 
 impl Servers {
-    /// Connects to the server of the address. Does not retry, so that a wrong address is reported at once.
+    /// Connects to the server at the target's address. Does not retry, so that a wrong address is reported at once.
     pub(crate) fn open(target: Target) -> Result<Servers, Failure> {
         let mut link = Link::open(&target, &target.address).map_err(|failure| match failure {
             Failure::NoAnswer(why) => Failure::NoAnswer(format!(
@@ -70,8 +70,8 @@ impl Servers {
         Arc::clone(&lock(&self.layout))
     }
 
-    /// Sends requests to the primary of a slot until it answers all of them without an error, or the time for them
-    /// ends.
+    /// Sends requests to the primary of a hash slot until it answers all of them without an error, or their time limit
+    /// has passed.
     pub(crate) fn run(
         &self,
         slot: u16,
@@ -148,7 +148,7 @@ impl Servers {
         }
     }
 
-    /// Returns the number of replicas of a slot that must confirm a request with this effect.
+    /// Returns the number of replicas of a hash slot that must confirm a request with this effect.
     pub(crate) fn confirmations(&self, slot: u16, effect: Effect) -> u32 {
         let has_replica = || self.layout().shard(slot).is_some_and(|shard| !shard.replicas.is_empty());
         match effect {
@@ -157,14 +157,15 @@ impl Servers {
         }
     }
 
-    /// Returns the request that waits until replicas have confirmed all earlier ones of its connection.
+    /// Returns the command (`WAIT`) that waits until `replicas` replicas have confirmed all earlier commands of its
+    /// connection.
     pub(crate) fn wait(&self, replicas: u32) -> redis::Cmd {
         let mut wait = redis::cmd("WAIT");
         wait.arg(replicas).arg(self.target.exchange().as_millis() / 2);
         wait
     }
 
-    /// Removes the answer to [`wait`](Servers::wait), if there was such a request. Returns the failure if too few
+    /// Removes the answer to [`wait`](Servers::wait) from `answers`, if `replicas` is not 0. Returns a failure if fewer
     /// replicas have confirmed.
     pub(crate) fn unconfirmed(&self, answers: &mut Vec<Value>, replicas: u32) -> Option<Failure> {
         let confirmed =
@@ -173,7 +174,7 @@ impl Servers {
     }
 
     /// Ends the connections to `address` on which a write got no answer, so that it cannot overwrite a newer page
-    /// later. If the server does not permit this, the pager's checksums detect an old page.
+    /// later. If the server does not permit this and an old page is read later, the pager's checksums detect it.
     fn fence(
         &self,
         link: &mut Link,
@@ -206,8 +207,8 @@ impl Servers {
         lock(&self.idle).remove(address);
     }
 
-    /// Asks the servers for the layout, one after the other, until one gives it. The primary of `slot` is asked last,
-    /// because a request to it has just failed. The known layout is kept if no server gives one that is as new.
+    /// Asks the servers for the layout, one after the other, until one answers. The primary of `slot` is asked last,
+    /// because a request to it has just failed. The known layout is kept if no server has one that is at least as new.
     pub(crate) fn update_layout(&self, slot: u16) {
         let known = self.layout();
         let mut addresses: Vec<&Address> =
@@ -228,7 +229,7 @@ impl Servers {
         }
     }
 
-    /// Asks the primary of a slot for its state.
+    /// Asks the primary of a hash slot for its state.
     pub(crate) fn info(&self, slot: u16) -> Result<Info, String> {
         let request = Requests::one(&redis::cmd("INFO"));
         let answers = self.run(slot, &request, Effect::Transient, Attempts::within(self.target.timeout))?;

@@ -10,8 +10,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Number of pages or keys in one command or message, so that a server can handle one batch while the next is in
-/// transit.
+/// Number of pages or keys in one command or message. It is limited so that a server can handle one batch while the
+/// next is in transit.
 pub(crate) const BATCH: usize = 128;
 
 /// The connections, reservations and state of all stores of one process.
@@ -19,9 +19,9 @@ pub(crate) struct Shared {
     pub(crate) servers: Servers,
     pub(crate) reservations: Mutex<Reservations>,
     opened: Instant,
-    /// The reason why every further request fails, once a server may evict pages.
+    /// The reason why every further request fails; set once a server may evict pages.
     condemned: OnceLock<String>,
-    /// The lease renewer ends when this sender is dropped.
+    /// Ends the lease renewer when it is dropped.
     _alive: Sender<()>,
 }
 
@@ -36,13 +36,13 @@ impl Shared {
         }
     }
 
-    /// Returns an error that names the server and says `why` its pages are lost.
+    /// Returns an error that names the server, and the reason `why` its pages are lost.
     pub(crate) fn lost(&self, why: &str) -> StoreError {
         let target = self.servers.target();
         StoreError::Lost(format!("{target}: {why}"))
     }
 
-    /// Lets all further requests fail with this reason, or with an earlier one.
+    /// Makes all further requests fail with the reason `why`, or with an earlier one.
     pub(crate) fn condemn(&self, why: String) {
         let _ = self.condemned.set(why); // fails if there is an earlier reason
     }
@@ -52,12 +52,12 @@ impl Shared {
         self.condemned.get().map_or(Ok(()), |why| Err(self.lost(why)))
     }
 
-    /// Returns the state of a request that may take as long as the address says.
+    /// Returns the record of a new request, with the time limit that the target has.
     pub(crate) fn attempts(&self) -> Attempts {
         Attempts::within(self.servers.target().timeout)
     }
 
-    /// Sends requests about the pages of `part` to the primary of its slot, and returns the answers.
+    /// Sends requests about the pages of `part` to the primary of its hash slot, and returns the answers.
     pub(crate) fn run(
         &self,
         part: &HomePart,
@@ -69,7 +69,7 @@ impl Shared {
         self.servers.run(part.slot, requests, effect, attempts).map_err(|why| self.lost(&why))
     }
 
-    /// Returns the error for a page that was written and is not on its server, with the likeliest reason.
+    /// Returns the error for a page that was written and is not on its server any more, with the likeliest reason.
     pub(crate) fn missing(&self, part: &HomePart) -> StoreError {
         let restarted = "it was restarted and no longer has its data";
         self.lost(&match self.servers.info(part.slot) {
@@ -83,7 +83,7 @@ impl Shared {
         })
     }
 
-    /// Sends a command for each key, in batches, to the primaries of the keys' slots.
+    /// Sends a command for each key, in batches, to the primaries of the keys' hash slots.
     pub(crate) fn for_keys(
         &self,
         keys: &[(String, u16)],

@@ -1,4 +1,4 @@
-//! Implements a store whose pages are fields of hashes.
+//! Implements a store whose pages are fields of hashes on Redis servers.
 
 use crate::info::may_evict;
 use crate::link::Requests;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Upper bound of the memory that a server needs for one page, in bytes: Redis 7 allocates 5 KiB for 4 KiB and its
-/// header.
+/// header, and some more for tables.
 const PAGE_COST: u64 = 5 * 1024 + 128;
 /// Memory that a server needs for connections, requests in transit and tables, in bytes.
 const MARGIN: u64 = 16 << 20;
-/// Longest time to wait for a server when a store is dropped. Keys that remain expire with their lease.
+/// Longest time for which dropping a store waits for a server. Keys that remain expire with their lease.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A store of one process.
+/// A store on a server or a cluster, for one process.
 pub(crate) struct RedisStore {
     pages: StorePages,
 }
@@ -125,7 +125,7 @@ impl RedisStore {
         &self.pages.shared
     }
 
-    /// Returns the slot of the home at offset `at`.
+    /// Returns the hash slot of the home at offset `at`.
     pub(crate) fn slot(&self, at: u64) -> u16 {
         slot(&key(self.pages.id, at / HOME))
     }

@@ -1,4 +1,4 @@
-//! Parses addresses of the form `redis://…`.
+//! Parses addresses of Redis servers, of the form `redis://…`.
 
 use redis::{ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsCertificates};
 use std::fmt;
@@ -14,11 +14,11 @@ const PARAMETERS: &str = "the parameters after ? are ca=FILE, cert=FILE, key=FIL
 pub enum RedisError {
     /// The address cannot be parsed.
     Address(String),
-    /// A file that it names cannot be read.
+    /// A file that the address names cannot be read.
     File {
         /// Path of the file, as in the address.
         path: String,
-        /// The message of the operating system, or of the parser.
+        /// The message of the operating system or of the parser.
         why: String,
     },
     /// The server cannot be reached, refuses the login, or may evict pages.
@@ -44,7 +44,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Parses the form that servers write: `HOST:PORT`, without brackets around IPv6 addresses.
+    /// Parses an address as servers write it: `HOST:PORT`, without brackets around IPv6 addresses.
     pub(crate) fn parse(text: &str) -> Option<Address> {
         let (host, port) = text.rsplit_once(':')?;
         (!host.is_empty()).then_some(())?;
@@ -61,14 +61,14 @@ impl fmt::Display for Address {
     }
 }
 
-/// A parsed address: the server, the login, and the parameters. `Display` and `Debug` omit the password.
+/// A parsed address of a store: the server, the login, and the parameters. `Display` and `Debug` omit the password.
 #[derive(Clone)]
 pub struct Target {
     pub(crate) address: Address,
     info: ConnectionInfo,
     /// The authority that must have signed the certificate of a `rediss://` server, and the client's own certificate.
     pub(crate) certificates: Option<TlsCertificates>,
-    /// Time after which a server deletes keys that are not prolonged.
+    /// Time to live of keys: a server deletes keys that are not prolonged within this time.
     pub(crate) lease: Duration,
     /// Time without an answer after which a server counts as lost.
     pub(crate) timeout: Duration,
@@ -77,8 +77,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Parses `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?…]`, or `rediss://` for TLS, and reads the files that it
-    /// names.
+    /// Parses `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?…]`, or `rediss://` for TLS. Reads the files that the
+    /// address names.
     pub fn parse(text: &str) -> Result<Target, RedisError> {
         let wrong = || RedisError::Address(FORM.into());
         let url = redis::parse_redis_url(text).filter(|url| url.fragment().is_none()).ok_or_else(wrong)?;
@@ -137,7 +137,7 @@ impl Target {
         Ok(())
     }
 
-    /// Returns whether the address, or a file that it names, has a password.
+    /// Returns whether the address, or a file that the address names, contains a password.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.password().is_some()
@@ -169,12 +169,13 @@ impl Target {
         self.info.clone().set_addr(addr)
     }
 
-    /// Returns the time limit of one exchange, which is so short that a request can be repeated within the timeout.
+    /// Returns the time limit of one exchange. It is so short that a request can be repeated within the timeout.
     pub(crate) fn exchange(&self) -> Duration {
         (self.timeout / 4).min(Duration::from_secs(5))
     }
 
-    /// Replaces the password in a message of a server or of the client library, because some servers repeat requests.
+    /// Replaces the password in a message of a server or of the client library, because some servers repeat requests in
+    /// their messages.
     pub(crate) fn without_secrets(&self, text: &str) -> String {
         match self.password().filter(|it| !it.is_empty()) {
             Some(password) => text.replace(password, "***"),

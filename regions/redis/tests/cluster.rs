@@ -41,7 +41,7 @@ impl Cluster {
         cluster
     }
 
-    /// Returns the address of one server, which gives the others.
+    /// Returns the address of one of the servers, which knows the others.
     fn address(&self) -> String {
         format!("{}?timeout=20", self.0[5].address())
     }
@@ -55,7 +55,7 @@ impl Cluster {
 }
 
 const HOMES: u64 = 12;
-/// Distance from one home to the next, in bytes.
+/// Number of bytes from the start of one home to the start of the next.
 const STEP: u64 = HOME as u64;
 
 fn write_all(store: &dyn PageStore, version: u8) {

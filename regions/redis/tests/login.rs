@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PASSWORD: &str = "hunter2-%-secret";
-/// The password as it is written in an address.
+/// The password as it is written in an address, with `%25` for `%`.
 const WRITTEN: &str = "hunter2-%25-secret";
 
 #[test]
@@ -113,7 +113,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// Creates an authority, and a certificate that it signed for 127.0.0.1.
+    /// Creates a certificate authority, and a certificate that it signed for 127.0.0.1.
     fn certificates(&self) {
         let openssl = |arguments: &str| {
             let run = Command::new("openssl").args(arguments.split(' ')).current_dir(&self.0).output();

@@ -72,7 +72,7 @@ fn each_transfer_has_its_own_result() {
     }
 }
 
-/// A connection that is lost with transfers in flight is replaced, and the transfers are repeated on it.
+/// If a connection is lost with transfers in flight, the queue opens another one, and repeats the transfers on it.
 #[test]
 fn lost_connection_repeats_all_its_transfers() {
     let server = Server::start(&[]);

@@ -7,7 +7,7 @@ use largesse_store::{PageStore, StoreError, StoreProvider};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Distance from one home to the next, in bytes.
+/// Number of bytes from the start of one home to the start of the next.
 const STEP: u64 = HOME as u64;
 
 #[test]
@@ -196,7 +196,7 @@ fn field_that_is_shorter_than_a_page_is_lost() {
     assert!(why.contains("a field does not have the size of a page"), "{why}");
 }
 
-/// The connection is cut in the middle of a page, in either direction. The request is repeated on a new connection.
+/// If the connection is cut in the middle of a page, in either direction, the request is repeated on a new connection.
 #[test]
 fn transfer_that_is_cut_in_the_middle_is_repeated() {
     let server = Server::start(&[]);

@@ -1,4 +1,4 @@
-//! A descriptor table that the program cannot reach.
+//! A thread that keeps far memory's descriptors in a descriptor table that the program cannot reach.
 //!
 //! A program may close descriptors that it did not open (daemons do), and expects its own descriptors to have their
 //! usual numbers. The descriptors of far memory are therefore in a separate table, shared only by the broker and the
@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// A thread with a descriptor table of its own, which ends with the process.
 #[derive(Debug, Default)]
 pub struct Broker {
-    /// Held by the calling thread until it has its result.
+    /// Held by the calling thread from its request until it has the result.
     turn: Mutex<()>,
     pending: Mutex<Option<Task>>,
     asked: Condvar,
@@ -28,7 +28,7 @@ pub struct Broker {
     thread: AtomicU32,
 }
 
-/// Work for the broker's thread, on the stack of the thread that waits for it.
+/// Work for the broker's thread. It lies on the stack of the thread that waits for its end.
 #[derive(Debug)]
 struct Task(Work<'static>);
 
@@ -59,7 +59,7 @@ impl Broker {
         Ok(broker)
     }
 
-    /// Starts the broker's thread in a process that has none: at first, and in a forked child.
+    /// Starts the broker's thread in a process that has none: at first, and again in a forked child.
     pub fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let broker = Arc::clone(self);
         largesse_machine::service::start(c"largesse-broker", STACK, &[], move || broker.work())?;
@@ -100,8 +100,8 @@ impl Broker {
         answer.unwrap_or_else(|| unreachable!("nothing is pending once the work is done"))
     }
 
-    /// Waits for the running call and blocks new ones, for a fork. Dropping the guard in the parent or in the child
-    /// leaves the broker usable.
+    /// Waits for the end of the running call and blocks new calls, for a fork. Dropping the guard, in the parent or in
+    /// the child, lets calls run again.
     pub fn hold(&self) -> HeldBroker<'_> {
         HeldBroker { _turn: lock(&self.turn), _pending: lock(&self.pending) }
     }
@@ -112,8 +112,8 @@ impl Broker {
     }
 }
 
-/// Gives this thread, and those that it starts, an empty table. Numbers 0 to 2 stay in use: output meant for a
-/// standard stream must not reach a store.
+/// Gives the calling thread, and the threads that it starts, a new descriptor table. Numbers 0 to 2 are occupied in it,
+/// so that output meant for a standard stream never reaches a store.
 fn own_table() -> io::Result<()> {
     if descriptors::own_table().is_err() {
         own_table_one_by_one("/proc/thread-self/fd")?; // before Linux 5.9, or where a filter does not know the call
@@ -185,7 +185,7 @@ pub fn borrow_stderr() {
     }
 }
 
-/// Opens a file that another thread has open, by its path below `/proc`.
+/// Opens a file that another thread has open, by its `path` below `/proc`.
 pub(crate) fn open(path: &std::path::Path, flags: libc::c_int) -> io::Result<libc::c_int> {
     use std::os::unix::ffi::OsStrExt as _;
     let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;

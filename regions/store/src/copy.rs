@@ -1,11 +1,11 @@
-//! Copies for stores that are memory.
+//! Copies to the memory of stores.
 
 /// Copies to memory that will not be read soon, with non-temporal stores: the processor neither reads the old
 /// contents nor evicts other lines from its caches.
 ///
 /// # Safety
 ///
-/// As for [`core::ptr::copy_nonoverlapping`].
+/// The requirements are those of [`core::ptr::copy_nonoverlapping`]: `to` points to room for all of `from`.
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
     use core::arch::x86_64::{_mm_loadu_si128, _mm_sfence, _mm_stream_si128};
@@ -22,11 +22,12 @@ pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies to memory that will not be read soon; without non-temporal stores on this architecture.
+/// Copies to memory that will not be read soon. This architecture has no non-temporal stores, so that it is an ordinary
+/// copy.
 ///
 /// # Safety
 ///
-/// As for [`core::ptr::copy_nonoverlapping`].
+/// The requirements are those of [`core::ptr::copy_nonoverlapping`]: `to` points to room for all of `from`.
 #[cfg(not(target_arch = "x86_64"))]
 pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
     // SAFETY: the caller's promise.

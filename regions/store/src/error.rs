@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// The reason why a store did not do as it was asked.
+/// The reason why a store did not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// There is no room for more bytes.
+    /// The store has no room for more bytes.
     Full {
         /// Number of bytes that were requested.
         wanted: u64,
@@ -26,11 +26,12 @@ pub enum StoreError {
         /// Number of bytes that were transferred.
         done: usize,
     },
-    /// The other side is gone or answers wrongly. The text is written for the user and contains no secrets.
+    /// The process or server that holds the pages is gone, or answers wrongly. The text is written for the user and
+    /// contains no secrets.
     Lost(String),
-    /// The store cannot be shared by a process and its forked child.
+    /// The store cannot be shared by a process and its forked child, so that the process may not fork.
     OneProcess,
-    /// The chain of forks is too long: each fork after new writes adds a layer.
+    /// Too many forks follow each other: each fork after new writes adds a layer to the store.
     Forks {
         /// Largest number of layers.
         most: usize,

@@ -15,36 +15,36 @@ use uring::UringQueue;
 
 /// A store in files without names, one for each layer of the [`Overlay`], with each page at its own offset.
 ///
-/// After a fork both processes may write every page again, which doubles the space. At the first write that space is
-/// reserved if it leaves most of the disk free; otherwise a full disk is reported when it is full.
+/// After a fork both processes may write every page again, which doubles the space on disk. That space is reserved at
+/// the first write if most of the disk then remains free. Otherwise a later write may find the disk full.
 ///
 /// The descriptors are in the broker's table: `read` and `write` are for threads that the broker started, all other
 /// methods for any thread. A child starts with the descriptor table of the forking thread; its files are therefore
 /// opened a second time there, and a third time by the child's own broker.
 #[derive(Debug)]
 pub struct FileStore {
-    /// Files are made in the directory of this path, which need not exist itself.
+    /// An absolute path, in whose directory files are made. Nothing needs to exist at the path itself.
     path: PathBuf,
     overlay: Arc<Overlay<File>>,
     fork_files: Mutex<ForkFiles>,
     broker: Arc<Broker>,
-    /// The mechanism that queues try first; tests choose threads.
+    /// The mechanism that queues try first: io_uring, or threads in tests.
     mechanism: Mechanism,
 }
 
-/// Number of threads of a queue where io_uring cannot be used: more in flight gain little on one disk.
+/// Number of threads of a queue where io_uring cannot be used. More transfers in flight gain little on one disk.
 const MOST_THREADS: usize = 16;
 
 #[derive(Debug, Default)]
 struct ForkFiles {
-    /// Between both ends of a fork: the parent's new file, if it needs one, and the child's.
+    /// From `Fork::Before` until the fork is over: the parent's new file, if it needs one, and the child's new file.
     next: Option<(Option<File>, File)>,
     /// The files that the child will use, in the descriptor table of the forking thread.
     child_files: Vec<File>,
 }
 
 impl FileStore {
-    /// Makes the first file, in the directory of `path`. Any number of processes may give the same path.
+    /// Makes a store with one file in the directory of `path`. Any number of processes may give the same path.
     pub fn create(path: &Path, broker: &Arc<Broker>) -> Result<FileStore, FileRefused> {
         // Where it cannot be used, `open_queue` uses threads.
         let mechanism = Mechanism::IoUring;
@@ -67,8 +67,8 @@ impl FileStore {
         })
     }
 
-    /// Creates a new top layer for each process, and returns the child's layers, the oldest first. `bytes` is the space
-    /// that both may need in addition.
+    /// Makes a new file for each process that needs a new top layer. Returns the child's layers, the oldest first.
+    /// `bytes` is the size of the store.
     fn before_fork(&self, bytes: u64) -> Result<Vec<Handle>, StoreError> {
         let mut fork_files = self.fork_files();
         let both = self.overlay.prepare(bytes)?;

@@ -1,4 +1,4 @@
-//! Stores: where far pages are while they are not resident.
+//! Stores: they keep far pages while these are not resident.
 //!
 //! # Picture
 //! ```text
@@ -13,8 +13,8 @@
 //! Knows byte offsets, files, memory and forks. Does not know pages' states, when they are moved, which process asks,
 //! or the environment.
 //! # Invariants
-//! 1. Bytes that were reserved can be written later. After a fork, which may double the space, a full disk is
-//!    reported by a write.
+//! 1. Bytes that were reserved can be written later. After a fork, which may double the space, a full disk is reported
+//!    by a later write.
 //! 2. After a fork each process reads what was written before it, and nothing of what the other writes after it.
 //! 3. A descriptor of a store is never in the program's table.
 #![cfg(not(miri))]

@@ -1,5 +1,5 @@
-//! A store in the memory of this process, which other processes can map: they copy pages themselves, and only ask for
-//! room to be reserved and freed. So all of the memory belongs to the process that owns the store.
+//! A store in the memory of this process. Other processes can map that memory: they copy pages themselves, and only ask
+//! for room to be reserved and freed. All of the memory belongs to the process that owns the store.
 
 use crate::room;
 use crate::{PageStore, ProvidedStore, Ranges, StoreError};
@@ -7,9 +7,9 @@ use largesse_pages::shared::{MemoryFile, SharedMapping};
 use largesse_pages::{PageKind, Reserved, SPAN};
 use std::sync::{Mutex, PoisonError};
 
-/// Memory is allocated in steps of this size, in bytes, and the memory that is available is checked before each.
+/// Number of bytes that are allocated in one step. Before each step, the available memory is checked.
 const STEP: usize = 64 << 20;
-/// A process that may not lock this number of bytes is taken to be unable to lock memory.
+/// Number of bytes that a process must be able to lock so that it counts as able to lock memory.
 const MIN_LOCK: usize = 64 << 20;
 
 /// Returns an error if the kernel could swap out the store's memory, which could bring the machine to a standstill.
@@ -31,12 +31,12 @@ fn may_lock() -> bool {
     probe.is_ok_and(|it| it.commit(0, MIN_LOCK, PageKind::Small).is_ok() && it.lock(0, MIN_LOCK).is_ok())
 }
 
-/// A store in a file in memory that is locked where possible.
+/// A store in a memory file, which is locked in RAM if possible.
 #[derive(Debug)]
 pub struct MemoryStore {
     file: MemoryFile,
     mapping: SharedMapping,
-    /// The bytes that have memory.
+    /// The bytes to which memory is allocated.
     taken: Mutex<Ranges>,
 }
 
@@ -50,7 +50,7 @@ impl MemoryStore {
         Ok(MemoryStore { file, mapping, taken: Mutex::default() })
     }
 
-    /// Returns the file in memory, which other processes map.
+    /// Returns the memory file, which other processes map.
     pub const fn file(&self) -> &MemoryFile {
         &self.file
     }
@@ -62,7 +62,7 @@ impl MemoryStore {
         inside.then(|| unsafe { self.mapping.start().as_ptr().add(at) })
     }
 
-    /// Allocates memory for bytes that have none.
+    /// Allocates memory for those of these bytes that have none.
     fn take(&self, at: usize, len: usize) -> Result<(), StoreError> {
         let full = |_| StoreError::Full { wanted: len as u64 };
         self.file.allocate_large(&self.mapping, at, len).map_err(full)?;
@@ -134,7 +134,7 @@ impl PageStore for MemoryStore {
 }
 
 impl Drop for MemoryStore {
-    /// Frees the memory even if other processes still map the file.
+    /// Frees the memory at once, even if other processes still map the file.
     fn drop(&mut self) {
         let _ = self.file.punch(0, self.mapping.len());
     }
@@ -144,7 +144,7 @@ fn outside() -> StoreError {
     StoreError::Lost("an offset outside of the store".to_owned())
 }
 
-/// Converts an offset in the store to one in the mapping.
+/// Converts an offset in the store from 64 bits to the size of an address.
 fn in_memory(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! The layers of a store across forks, like those of overlayfs.
+//! The layers that a store has after forks, like those of overlayfs.
 //!
 //! A fork is a snapshot. Each of the two processes gets a new layer of its own for writes, and both only read the
 //! layers below:
@@ -22,8 +22,9 @@ pub(crate) const MAX_LAYERS: usize = 250;
 
 /// A store that holds the pages which one process wrote between two forks, each page at its own offset.
 pub trait Layer: PageStore {
-    /// Prepares for a write of `bytes`, which were reserved in another layer before a fork; `reserved` is all that
-    /// the process has reserved. Returns whether no further call is needed.
+    /// Makes room for a write of `bytes`, for which room was reserved in another layer before a fork. `reserved` is
+    /// everything that the process has reserved. Returns whether no further call is needed, because there is room for
+    /// all of it.
     fn make_room(&self, bytes: Range<u64>, reserved: &Ranges) -> Result<bool, StoreError>;
 }
 
@@ -35,13 +36,13 @@ pub struct Overlay<S> {
 
 #[derive(Debug)]
 struct Layers<S> {
-    /// Layers from bottom to top; the top one belongs to this process alone.
+    /// The layers from bottom to top. The top layer belongs to this process alone.
     layers: Vec<Arc<S>>,
     /// Index of the layer that holds each page; `None` before the first fork, with a single layer.
     owners: Option<Table<u8>>,
-    /// Whether pages were written to the top layer.
+    /// Whether any page was written to the top layer.
     dirty: bool,
-    /// Whether the top layer needs no further call of `make_room`.
+    /// Whether the top layer has room for all reserved bytes, so that `make_room` needs no further call.
     has_room: bool,
     reserved: Ranges,
 }
@@ -60,23 +61,24 @@ impl<S: Layer> Overlay<S> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the layer that holds the first of these bytes, and how many bytes from there on it holds.
+    /// Returns the layer that holds the first of the `len` bytes from `at` on, and the number of bytes from there on
+    /// that it holds.
     pub fn source(&self, at: u64, len: usize) -> (Arc<S>, usize) {
         self.lock().owner(at, len)
     }
 
-    /// Returns the layer for a write of these bytes, which has room for them.
+    /// Returns the layer to which the `len` bytes from `at` on must be written. It has room for them.
     pub fn target(&self, at: u64, len: usize) -> Result<Arc<S>, StoreError> {
         self.lock().write_to(at, len)
     }
 
-    /// Records that these bytes were written to their [target](Overlay::target).
+    /// Records that the `len` bytes from `at` on were written to their [target](Overlay::target).
     pub fn written(&self, at: u64, len: usize) {
         self.lock().written(at, len);
     }
 
-    /// Prepares for a fork with pages below `bytes`. Returns whether the top layer holds pages, so that parent and
-    /// child both need a new layer; otherwise only the child does.
+    /// Prepares for a fork of a store whose pages lie below `bytes`. Returns whether the top layer holds pages, so that
+    /// parent and child both need a new layer; otherwise only the child needs one.
     pub fn prepare(&self, bytes: u64) -> Result<bool, StoreError> {
         let mut inner = self.lock();
         if inner.dirty && inner.layers.len() >= MAX_LAYERS {
@@ -90,7 +92,8 @@ impl<S: Layer> Overlay<S> {
         Ok(inner.dirty)
     }
 
-    /// Returns the layers that a child will share, bottom to top, below a new one of its own.
+    /// Returns the layers that a child will share with its parent, from bottom to top. The child adds a new layer of
+    /// its own.
     #[must_use]
     pub fn frozen(&self) -> Vec<Arc<S>> {
         let inner = self.lock();
@@ -104,7 +107,7 @@ impl<S: Layer> Overlay<S> {
         (inner.dirty, inner.has_room) = (false, false);
     }
 
-    /// Replaces all layers, in the child after a fork, and returns the previous ones.
+    /// Replaces all layers, in the child after a fork, and returns the previous layers.
     pub fn replace(&self, layers: Vec<Arc<S>>) -> Vec<Arc<S>> {
         let mut inner = self.lock();
         (inner.dirty, inner.has_room) = (false, false);
@@ -116,7 +119,7 @@ impl<S: Layer> Overlay<S> {
         self.lock().layers.len()
     }
 
-    /// Returns the copy of this overlay that a forked child has in its memory.
+    /// Returns a copy of this overlay, as a forked child has it in its memory.
     #[cfg(test)]
     pub(crate) fn inherited(&self) -> Overlay<S> {
         let inner = self.lock();
@@ -135,7 +138,7 @@ impl<S: Layer> Overlay<S> {
     }
 }
 
-/// Room and writes are those of the top layer; bytes are read from the layers that hold them.
+/// Reserves room and writes in the top layer, and reads bytes from the layers that hold them.
 impl<S: Layer> PageStore for Overlay<S> {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         let mut inner = self.lock();
@@ -179,7 +182,8 @@ impl<S: Layer> Layers<S> {
         u8::try_from(self.layers.len() - 1).unwrap_or(u8::MAX)
     }
 
-    /// Returns the layer that holds the first of these bytes, and how many bytes from there on it holds.
+    /// Returns the layer that holds the first of the `len` bytes from `at` on, and the number of bytes from there on
+    /// that it holds.
     fn owner(&self, at: u64, len: usize) -> (Arc<S>, usize) {
         let Some(owners) = &self.owners else { return (Arc::clone(self.top()), len) };
         let mut pages = pages(at, len);
@@ -188,7 +192,7 @@ impl<S: Layer> Layers<S> {
         (Arc::clone(&self.layers[usize::from(first)]), len)
     }
 
-    /// Returns the top layer for a write, after preparing it for bytes that it does not hold.
+    /// Returns the top layer for a write of these bytes, after making room for those that it does not hold yet.
     fn write_to(&mut self, at: u64, len: usize) -> Result<Arc<S>, StoreError> {
         self.dirty = true;
         let (top, number) = (Arc::clone(self.top()), self.top_number());
@@ -201,7 +205,7 @@ impl<S: Layer> Layers<S> {
         Ok(top)
     }
 
-    /// Records that the top layer holds these bytes.
+    /// Records that the top layer holds the `len` bytes from `at` on.
     fn written(&mut self, at: u64, len: usize) {
         let top = self.top_number();
         if let Some(owners) = &mut self.owners {
@@ -210,7 +214,7 @@ impl<S: Layer> Layers<S> {
     }
 }
 
-/// Returns each page of the `len` bytes at `at`, with its bytes relative to `at`.
+/// Returns the number of each page that has any of the `len` bytes from `at` on, with these bytes as offsets from `at`.
 fn pages(at: u64, len: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     let page = largesse_pages::base_page();
     let first = usize::try_from(at).unwrap_or(usize::MAX) / page;

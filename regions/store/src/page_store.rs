@@ -7,25 +7,25 @@ use std::fmt;
 
 /// Backing storage for pages, addressed by byte offset. Bytes that were never written have undefined contents.
 ///
-/// Several threads call a store at once, never for overlapping bytes. An implementation must not allocate from a heap
-/// whose memory it stores.
+/// Several threads call a store at once, never for overlapping bytes. An implementation must not allocate memory from a
+/// heap whose pages it stores.
 pub trait PageStore: Send + Sync + fmt::Debug {
     /// Reserves room for `len` bytes at `at`, so that a full store is reported here and not in the middle of an
     /// eviction.
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError>;
 
-    /// Reads the last written contents of the bytes at `at`.
+    /// Reads the last written contents of the bytes from `at` on.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError>;
 
-    /// Writes all of `from` at `at`, or returns an error, after which the contents of these bytes are undefined.
+    /// Writes all of `from` to the bytes from `at` on. After an error, the contents of these bytes are undefined.
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError>;
 
-    /// Frees the room of `len` bytes at `at`, whose contents are no longer needed.
+    /// Frees the room of `len` bytes from `at` on, whose contents are no longer needed.
     fn discard(&self, at: u64, len: u64);
 
-    /// Opens a queue of `depth` transfers with `bytes` bytes of memory. It is called in the broker's thread, and only threads
-    /// that share its descriptor table may use the queue. `None` if transfers are made by [`read`](PageStore::read) and
-    /// [`write`](PageStore::write) only.
+    /// Opens a queue of `depth` transfers with `bytes` bytes of memory. It is called in the broker's thread, and only
+    /// threads that share the broker's descriptor table may use the queue. Returns `None` if the store makes transfers
+    /// only by [`read`](PageStore::read) and [`write`](PageStore::write).
     fn open_queue(&self, _bytes: usize, _depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
         Ok(None)
     }
@@ -40,7 +40,7 @@ pub trait PageStore: Send + Sync + fmt::Debug {
     }
 }
 
-/// The steps of a fork, as a store sees them: `Before`, then in each process its own step.
+/// The steps of a fork, of which each store is told: first `Before`, then one of the others in each process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
     /// The process is about to fork.
@@ -54,7 +54,7 @@ pub enum Fork {
     InChild,
 }
 
-/// Forwards to the store behind a pointer, such as a box or a shared reference.
+/// Forwards all calls to the store behind a pointer, such as a box or a shared reference.
 impl<P> PageStore for P
 where
     P: Deref<Target: PageStore> + Send + Sync + fmt::Debug,

@@ -1,4 +1,4 @@
-//! The memory of a queue, parts of which transfers read and write.
+//! The memory of a queue, which its transfers read and write.
 
 use core::any::Any;
 use core::fmt;
@@ -6,11 +6,12 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_pages::Table;
 
-/// Memory that is used by its address alone: a reference to all of it would alias the parts of transfers in flight.
+/// The memory of a queue, accessed by its address alone: a reference to all of it would alias the parts that transfers
+/// in flight use.
 pub struct QueueBytes {
     start: *mut u8,
     len: usize,
-    /// Whatever must live as long as the memory.
+    /// A value that owns the memory and must live as long as it is used.
     _owner: Box<dyn Any + Send>,
 }
 
@@ -24,15 +25,15 @@ impl fmt::Debug for QueueBytes {
 }
 
 impl QueueBytes {
-    /// Reserves `len` bytes, all zero; `None` if the kernel has no memory.
+    /// Reserves `len` bytes, all zero. Returns `None` if the kernel has no memory.
     #[must_use]
     pub fn new(len: usize) -> Option<QueueBytes> {
         let mut memory = Table::<u8>::new(len)?;
         Some(QueueBytes { start: memory.as_mut_ptr(), len, _owner: Box::new(memory) })
     }
 
-    /// Uses `len` bytes from `start` on, which several queues may share: no two of them have transfers of the same
-    /// bytes.
+    /// Uses the `len` bytes from `start` on. Several queues may share them if no two of the queues have transfers of
+    /// the same bytes.
     ///
     /// # Safety
     ///
@@ -54,7 +55,7 @@ impl QueueBytes {
         self.len == 0
     }
 
-    /// Returns the address of the byte at `at`, which is at most the length.
+    /// Returns the address of the byte at offset `at`, which is at most the length.
     pub fn address(&self, at: usize) -> *mut u8 {
         assert!(at <= self.len, "{at} is outside of the memory");
         self.start.wrapping_add(at)

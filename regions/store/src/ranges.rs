@@ -57,13 +57,13 @@ impl Ranges {
     }
 }
 
-/// Converts a range of memory offsets to a range of byte offsets.
+/// Converts a range of offsets in memory (`usize`) to a range of byte offsets (`u64`).
 #[must_use]
 pub fn bytes(part: &Range<usize>) -> Range<u64> {
     part.start as u64..part.end as u64
 }
 
-/// Converts a range of byte offsets to a range of memory offsets.
+/// Converts a range of byte offsets (`u64`) to a range of offsets in memory (`usize`).
 #[must_use]
 pub fn offsets(part: &Range<u64>) -> Range<usize> {
     let number = |it| usize::try_from(it).unwrap_or(usize::MAX);

@@ -3,18 +3,18 @@
 use largesse_machine::Room;
 use std::path::Path;
 
-/// Number of bytes that are left to other processes of the machine or of the control group.
+/// Number of available bytes that are left to other processes of the machine or of the control group.
 const SPARE: u64 = 32 << 20;
 
-/// Returns the number of bytes that this process may still use, by the machine's and each surrounding control group's
-/// limit; `u64::MAX` without any.
+/// Returns the number of bytes that this process may still use, according to the machine's limit and that of each
+/// control group around the process; `u64::MAX` if there is no limit.
 #[must_use]
 pub fn available() -> u64 {
     Room::open(Path::new("/")).available().map_or(u64::MAX, |bytes| bytes.saturating_sub(SPARE))
 }
 
-/// Returns whether the kernel has swap space for pages that are not locked. The system call answers where `/proc/swaps`
-/// is hidden.
+/// Returns whether the kernel has swap space for pages that are not locked. It asks by a system call, because
+/// `/proc/swaps` may be hidden.
 pub(crate) fn has_swap() -> bool {
     // SAFETY: plain numbers, for which zero is a value.
     let mut system: libc::sysinfo = unsafe { core::mem::zeroed() };

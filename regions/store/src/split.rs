@@ -1,9 +1,10 @@
-//! Transfers that a queue makes in pieces, such as one for each layer or server. A transfer ends with its last piece.
+//! Transfers that a queue makes in pieces, such as one piece for each layer or server. A transfer ends with its last
+//! piece.
 
 use crate::StoreError;
 use crate::transfer::{Completion, Transfer};
 
-/// The transfers of one queue that were started and not reaped, with the number of pieces that have not ended.
+/// The transfers of one queue that were started and not reaped, each with the number of its pieces that have not ended.
 #[derive(Debug)]
 pub struct SplitTransfers {
     transfers: Vec<Option<SplitTransfer>>,
@@ -19,7 +20,7 @@ struct SplitTransfer {
 }
 
 impl SplitTransfers {
-    /// Makes room for `depth` transfers.
+    /// Makes an empty list with room for `depth` transfers.
     #[must_use]
     pub fn new(depth: usize) -> SplitTransfers {
         SplitTransfers {
@@ -29,27 +30,27 @@ impl SplitTransfers {
         }
     }
 
-    /// Returns the largest number of transfers.
+    /// Returns the largest number of transfers that may be in flight.
     #[must_use]
     pub const fn depth(&self) -> usize {
         self.transfers.len()
     }
 
-    /// Returns the number of transfers that were begun and not drained.
+    /// Returns the number of transfers that were begun and whose completions were not drained.
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.transfers.len() - self.free.len() + self.ended.len()
     }
 
-    /// Returns the number of transfers with pieces that have not ended.
+    /// Returns the number of transfers of which a piece has not ended.
     #[must_use]
     pub const fn unended(&self) -> usize {
         self.transfers.len() - self.free.len()
     }
 
-    /// Adds a transfer and returns its index. It counts as its own first piece, which its starter ends by
-    /// [`piece_ended`](SplitTransfers::piece_ended) after adding the others. Beyond the depth the transfer ends at
-    /// once, with `EBUSY`.
+    /// Adds a transfer and returns its index. The transfer counts as its own first piece, which the caller ends by
+    /// [`piece_ended`](SplitTransfers::piece_ended) after it has added the other pieces. If `depth` transfers are in
+    /// flight already, the transfer ends at once with the error `EBUSY`, and `None` is returned.
     pub fn begin(&mut self, transfer: Transfer) -> Option<usize> {
         if self.in_flight() >= self.depth() {
             let result = Err(StoreError::System { call: "starting a transfer", errno: libc::EBUSY });
@@ -61,20 +62,21 @@ impl SplitTransfers {
         Some(of)
     }
 
-    /// Returns a transfer that has not ended.
+    /// Returns the transfer with the index `of`, if it has not ended.
     #[must_use]
     pub fn get(&self, of: usize) -> Option<&Transfer> {
         self.transfers.get(of)?.as_ref().map(|split| &split.transfer)
     }
 
-    /// Adds a piece to a transfer.
+    /// Adds a piece to the transfer with the index `of`.
     pub fn add_piece(&mut self, of: usize) {
         if let Some(split) = &mut self.transfers[of] {
             split.pieces += 1;
         }
     }
 
-    /// Records the end of a piece. Returns the transfer if this was its last piece and all of them succeeded.
+    /// Records the end of a piece of the transfer with the index `of`. Returns the transfer if this was its last piece
+    /// and all pieces succeeded.
     pub fn piece_ended(&mut self, of: usize, result: Result<(), StoreError>) -> Option<Transfer> {
         let split = self.transfers[of].as_mut()?;
         split.pieces -= 1;
@@ -91,7 +93,7 @@ impl SplitTransfers {
         succeeded.then_some(transfer)
     }
 
-    /// Returns whether no completion waits to be drained.
+    /// Returns whether there are no completions to drain.
     #[must_use]
     pub const fn none_ended(&self) -> bool {
         self.ended.is_empty()

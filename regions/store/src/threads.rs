@@ -1,4 +1,5 @@
-//! Transfers by threads that make blocking calls, where io_uring is absent or forbidden, and for stores that only block.
+//! Transfers by threads that make blocking calls, where io_uring is absent or forbidden, and for stores that have only
+//! blocking calls.
 
 use crate::queue_bytes::QueueBytes;
 use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Stack size of a thread, in bytes.
 const STACK: usize = 128 << 10;
 
-/// A queue of transfers, made by threads of its own.
+/// A queue of transfers that threads of its own make.
 #[derive(Debug)]
 pub struct ThreadQueue {
     shared: Arc<JobQueue>,
@@ -21,17 +22,17 @@ pub struct ThreadQueue {
     depth: usize,
     in_flight: usize,
     refusal: Option<c_int>,
-    /// Memory for the completions that one call of `reap` takes from the threads.
+    /// Room for the completions that one call of `reap` takes from the threads.
     reaped: VecDeque<Completion>,
 }
 
-/// The part of a queue that its threads share.
+/// The jobs and results of a queue, which its threads share.
 #[derive(Debug)]
 struct JobQueue {
     jobs: Mutex<Jobs>,
-    /// Notified of each job.
+    /// Notified when a job is added.
     job_added: Condvar,
-    /// Notified of each completion.
+    /// Notified when a job is done.
     job_done: Condvar,
     /// An eventfd that is readable when there are completions.
     event: c_int,
@@ -44,7 +45,7 @@ struct Jobs {
     closed: bool,
 }
 
-/// A transfer with the address of its memory.
+/// A transfer to make, with the address of its memory.
 #[derive(Debug)]
 struct Job {
     transfer: Transfer,
@@ -68,8 +69,8 @@ impl Drop for JobQueue {
 }
 
 impl ThreadQueue {
-    /// Starts a queue of `depth` transfers with as many threads, which use `store`, and with `bytes` bytes of memory. It is
-    /// called in a thread whose descriptor table they share.
+    /// Starts a queue of `depth` transfers with `bytes` bytes of memory, and `depth` threads that use `store`. The
+    /// threads share the descriptor table of the calling thread.
     pub fn open<S: PageStore + 'static>(
         store: &Arc<S>,
         bytes: usize,
@@ -97,7 +98,7 @@ impl ThreadQueue {
         Ok(queue)
     }
 
-    /// Notes that threads make the transfers because the kernel refused io_uring with this error.
+    /// Notes that threads make the transfers because the kernel refused io_uring with the error `refusal`.
     #[must_use]
     pub fn instead_of_io_uring(mut self, refusal: Option<c_int>) -> ThreadQueue {
         self.refusal = refusal;
@@ -105,7 +106,7 @@ impl ThreadQueue {
     }
 }
 
-/// Makes transfers until the queue is closed.
+/// Makes the transfers of a queue until it is closed, in one of its threads.
 fn work(shared: &JobQueue, store: &dyn PageStore) {
     let mut jobs = shared.lock();
     while !jobs.closed {
@@ -194,7 +195,7 @@ impl TransferQueue for ThreadQueue {
 }
 
 impl Drop for ThreadQueue {
-    /// Waits for the transfers in flight, which use the memory.
+    /// Waits for the transfers in flight, because they use the queue's memory.
     fn drop(&mut self) {
         while self.in_flight > 0 {
             self.reap(Duration::from_millis(100), &mut |_| {});

@@ -25,26 +25,26 @@ pub enum Direction {
 /// A transfer of bytes between the memory of a queue and a store.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Identifies the transfer in its completion.
+    /// Identifier that the completion of the transfer carries.
     pub id: usize,
-    /// Whether memory is written or read.
+    /// Whether the transfer reads from the store or writes to it.
     pub direction: Direction,
     /// Position in the store, in bytes.
     pub at: u64,
-    /// Position in the queue's memory, in bytes.
+    /// Range of the queue's memory, in bytes.
     pub memory: Range<usize>,
 }
 
-/// The end of a transfer.
+/// The report that a transfer has ended.
 #[derive(Debug)]
 pub struct Completion {
-    /// The identifier of the transfer.
+    /// The identifier of the transfer, from [`Transfer::id`].
     pub id: usize,
     /// Whether all bytes were transferred. After a failed write the contents of these bytes in the store are undefined.
     pub result: Result<(), StoreError>,
 }
 
-/// The way in which a queue reaches its device. The numbers are those of the counter `mechanism`.
+/// The way in which a queue makes its transfers. The numbers are those of the counter `mechanism`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// `io_uring(7)`.
@@ -84,8 +84,9 @@ pub trait TransferQueue: Send + fmt::Debug {
     /// Returns how transfers are made.
     fn mechanism(&self) -> Mechanism;
 
-    /// Returns the error number with which the kernel refused a faster way: io_uring to [`Mechanism::Threads`], and
-    /// pinned memory to [`Mechanism::IoUring`]. `None` if it refused nothing.
+    /// Returns the error number with which the kernel refused a faster way: io_uring, if this is
+    /// [`Mechanism::Threads`], or pinned memory, if this is [`Mechanism::IoUring`]. Returns `None` if it refused
+    /// nothing.
     fn refusal(&self) -> Option<c_int> {
         None
     }
@@ -93,7 +94,7 @@ pub trait TransferQueue: Send + fmt::Debug {
     /// Returns the largest number of transfers in flight.
     fn depth(&self) -> usize;
 
-    /// Returns the number of transfers in flight: started, and not reaped.
+    /// Returns the number of transfers in flight: those that were started and not reaped.
     fn in_flight(&self) -> usize;
 
     /// Returns the bytes of `range` in the queue's memory.
@@ -103,18 +104,19 @@ pub trait TransferQueue: Send + fmt::Debug {
     /// No transfer in flight uses any of these bytes.
     unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8];
 
-    /// Adds a transfer to those in flight, of which there are fewer than [`depth`](TransferQueue::depth), and whose memory
-    /// it does not share. It may wait for the next call of [`reap`](TransferQueue::reap) or
-    /// [`flush`](TransferQueue::flush) to reach the device.
+    /// Adds a transfer to those in flight. There must be fewer than [`depth`](TransferQueue::depth), and none of them
+    /// may use the same memory. The transfer may wait for the next call of [`reap`](TransferQueue::reap) or
+    /// [`flush`](TransferQueue::flush) before it reaches the device.
     fn start(&mut self, transfer: Transfer);
 
-    /// Passes all started transfers to the device.
+    /// Submits all started transfers to the device.
     fn flush(&mut self);
 
-    /// Passes all started transfers to the device, and calls `done` for each one that has ended since. If there is none and
-    /// transfers are in flight, waits for the next one, at most for `wait`.
+    /// Submits all started transfers to the device, and calls `done` for each transfer that has ended since the last
+    /// call. If there is none and transfers are in flight, waits for the next end, for at most the time `wait`.
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion));
 
-    /// Returns a descriptor of the calling thread's table that is readable when a transfer has ended and was not reaped.
+    /// Returns a descriptor in the table of the calling thread that is readable when a transfer has ended and was not
+    /// reaped.
     fn descriptor(&self) -> Option<c_int>;
 }

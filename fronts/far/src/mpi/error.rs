@@ -1,14 +1,14 @@
-//! Explains why ranks do not serve a program, with what to type.
+//! Explains why the ranks of an MPI launcher do not serve a program, with what to type.
 
 use largesse_mpi::{Family, NotLaunched, NotLoaded, WireError};
 use largesse_pages::MapError;
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why there is no far memory on ranks.
+/// The reason why the ranks of an MPI launcher hold no far memory.
 #[derive(Debug, thiserror::Error)]
 pub enum RanksError {
-    /// The process is not under a launcher, or is its only rank.
+    /// The process was not started by an MPI launcher, or is its only rank.
     #[error("--far mpi: {}", launch(.0))]
     NotLaunched(NotLaunched),
     /// No plug-in was built for the launcher's library.
@@ -18,12 +18,12 @@ pub enum RanksError {
         listed(.looked)
     )]
     NoPlugin {
-        /// The launcher's library, if it serves only one.
+        /// The family of the launcher's library, if the launcher serves only one.
         family: Option<Family>,
         /// Paths that were searched.
         looked: Vec<PathBuf>,
     },
-    /// The plug-in cannot be loaded.
+    /// The plug-in for the MPI library cannot be loaded.
     #[error(
         "{} cannot be loaded: {}\nIs the MPI library here for which it was built? Else type `make plugins` in Largesse's sources.",
         .0.path.display(),
@@ -46,7 +46,7 @@ pub enum RanksError {
     Process(io::Error),
 }
 
-/// Says how to start the program so that it has ranks.
+/// Returns the sentence that says how to start the program with several ranks.
 fn launch(why: &NotLaunched) -> &'static str {
     match why {
         NotLaunched::PlainSlurm => {
@@ -62,7 +62,7 @@ fn launcher(family: Option<Family>) -> String {
     family.map_or_else(|| "this launcher".to_owned(), |family| family.to_string())
 }
 
-/// Returns the paths as indented lines.
+/// Returns the paths as indented lines of a message.
 fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| format!("  {}\n", path.display())).collect()
 }

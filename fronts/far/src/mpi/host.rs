@@ -1,4 +1,4 @@
-//! Runs rank 0: one process becomes the program, the other serves it as its agent.
+//! Runs rank 0: one process becomes the program, and another one serves it as its agent.
 
 use super::error::RanksError;
 use super::signals;
@@ -15,15 +15,16 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Exit status if the program was not started, equal to that of `largesse run`.
+/// Exit status if the program was not started. It is that of `largesse run`.
 const NO_STORE: i32 = 125;
-/// Exit status when far memory is lost, equal to that of the library.
+/// Exit status when far memory is lost. It is that of the library.
 const LOST: i32 = 74;
-/// Time allowed for leaving MPI. It takes little time even on a busy machine, but MPICH over UCX and TCP sometimes
-/// waits for ranks that have ended.
+/// Longest time for which a process waits to leave MPI. Leaving is fast even on a busy machine, but MPICH over UCX and
+/// TCP sometimes waits for ranks that have ended.
 const PARTING: Duration = Duration::from_secs(5);
 
-/// Implements [`Ranks::host`](super::Ranks::host).
+/// Forks: returns the agent's name in the process that becomes the program, and serves it in the other, which joins MPI
+/// by `join` (see [`Ranks::host`](super::Ranks::host)).
 pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -> Result<OsString, RanksError> {
     let mut ends = [0; 2];
     // SAFETY: the call fills the two numbers of the array.
@@ -44,7 +45,8 @@ pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -> R
     std::process::exit(code)
 }
 
-/// Returns the name of the agent. If the pipe has none, the other process has printed the reason, and this one ends.
+/// Returns the name of the agent from the pipe `from`. If there is none, the other process has printed the reason, and
+/// this process ends.
 fn await_name(mut from: File) -> Result<OsString, RanksError> {
     let mut name = Vec::new();
     from.read_to_end(&mut name).map_err(RanksError::Process)?;
@@ -54,7 +56,7 @@ fn await_name(mut from: File) -> Result<OsString, RanksError> {
     Ok(OsString::from_vec(name))
 }
 
-/// Serves the program until it ends. Returns its exit status as a shell would.
+/// Serves the program until it ends. Returns the program's exit status as a shell gives it.
 fn look_after(
     program: libc::pid_t,
     mut into: File,
@@ -104,7 +106,7 @@ fn meet(
     Ok((mpi, world, ranks))
 }
 
-/// Implements [`Ranks::dismiss`](super::Ranks::dismiss).
+/// Joins MPI by `join` and stops the other ranks (see [`Ranks::dismiss`](super::Ranks::dismiss)).
 pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -> Result<(), RanksError> {
     let (mpi, _, ranks) = meet(join)?;
     ranks.stop().map_err(RanksError::Wire)?;
@@ -113,8 +115,8 @@ pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -
     Ok(())
 }
 
-/// Starts a thread that ends this process when a rank does not answer: with the program's status if it has `ended`,
-/// otherwise after killing the program.
+/// Starts a thread that ends this process when a rank does not answer. If the program has `ended`, the exit status is
+/// the program's; otherwise the thread kills the program first.
 fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i32>>) {
     std::thread::spawn(move || {
         let (mut step, mut vain) = (None, Vain::default());
@@ -143,7 +145,7 @@ fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i3
     });
 }
 
-/// Leaves MPI; ends the process with `code` if that takes longer than [`PARTING`].
+/// Leaves MPI. Ends the process with the exit status `code` if that takes longer than [`PARTING`].
 ///
 /// # Safety
 /// No rank may use lent memory any more.

@@ -7,7 +7,8 @@
 //!           │               └── agent for the program ──────┘  then ends with the program's status
 //!           └─► ranks 1, 2, …: largesse run: join, serve, silently
 //! ```
-//! The fork precedes MPI: MPI libraries do not support forks, and the program's process must not be taken for a rank.
+//! Rank 0 forks before it initialises MPI: MPI libraries do not support forks, and the program's process must not count
+//! as a rank.
 //! # Knows / does not know
 //! Knows launchers, ranks and the process that becomes the program. Does not know how pages are spread over ranks.
 

@@ -1,4 +1,4 @@
-//! Recognizes a launcher's ranks before MPI starts, and runs this one.
+//! Recognizes the ranks of an MPI launcher before MPI is initialised, and runs this process as its rank.
 
 use super::error::RanksError;
 use super::host;
@@ -8,7 +8,7 @@ use largesse_store::available;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Variables with the descriptors of connections to the launcher.
+/// Environment variables whose values are descriptors of connections to the launcher.
 const DESCRIPTORS: [&str; 3] = ["PMI_FD", "PMI_CONTROL_FD", "HYDI_CONTROL_FD"];
 
 /// This process as one rank of a launcher.
@@ -16,14 +16,15 @@ const DESCRIPTORS: [&str; 3] = ["PMI_FD", "PMI_CONTROL_FD", "HYDI_CONTROL_FD"];
 pub struct Ranks {
     rank: u32,
     plugin: PathBuf,
-    /// Bytes that each server is to lend; `None` lets it lend what is available.
+    /// Number of bytes that each server should lend; `None` lets each lend what is available.
     asked: Option<u64>,
     /// Descriptors of connections to the launcher.
     launchers: Vec<i32>,
 }
 
 impl Ranks {
-    /// Recognizes the ranks if `store` is `mpi:` or `mpi:BYTES`. The plug-ins lie in the folder of `library`.
+    /// Recognizes the ranks if `store` is `mpi:` or `mpi:BYTES`; returns `None` for other stores. The plug-ins are in
+    /// the folder of `library`.
     pub fn of(
         store: &OsStr,
         get: impl Fn(&str) -> Option<OsString>,
@@ -41,12 +42,12 @@ impl Ranks {
         Ok(Some(Ranks { rank: launched.rank, plugin, asked: asked.parse().ok(), launchers }))
     }
 
-    /// Returns whether this rank runs the program.
+    /// Returns whether this process is rank 0, which runs the program.
     pub fn is_first(&self) -> bool {
         self.rank == 0
     }
 
-    /// Lends memory until rank 0 has stopped the servers.
+    /// Lends this rank's memory until rank 0 has stopped the servers.
     pub fn serve(&self) -> Result<(), RanksError> {
         // SAFETY: only numbers are passed. A launcher that is killed must not leave servers behind.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -61,8 +62,8 @@ impl Ranks {
         Ok(())
     }
 
-    /// Returns the name of the agent, in the forked process that becomes the program. This process goes on as the
-    /// agent and ends with the program's status.
+    /// Forks, and returns the name of the agent in the new process, which becomes the program. The calling process
+    /// continues as the agent, and ends with the program's exit status.
     pub fn host(&self) -> Result<OsString, RanksError> {
         let agent = host::host(|| self.join())?;
         // SAFETY: only numbers are passed. This process does not talk to the launcher, which would wait for them at
@@ -71,7 +72,7 @@ impl Ranks {
         Ok(agent)
     }
 
-    /// Ends the other ranks, since the program does not start. Some launchers would let them wait if only this one
+    /// Ends the other ranks because the program does not start. Some launchers would let them wait if only rank 0
     /// ended.
     pub fn dismiss(&self) {
         // The reason for the refusal was printed, and the launcher ends the ranks if this fails.

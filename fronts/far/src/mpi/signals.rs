@@ -1,8 +1,9 @@
-//! Forwards signals from rank 0's process to the program.
+//! Forwards signals that the agent's process of rank 0 receives to the program.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Process number of the program. Relaxed accesses suffice, since it is written before the handlers are installed.
+/// Process number of the program. Relaxed accesses suffice, since it is written before the signal handlers are
+/// installed.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
 const FORWARDED: [libc::c_int; 7] =

@@ -1,4 +1,4 @@
-//! A store whose queues end transfers late and in random order, and the program's queues over it.
+//! A store whose queues end transfers late and in random order, and tests of the program's queues over it.
 
 use super::{BYTES, PAGE, RemoteProvider, RemoteStore, agent, forked, read, remote, store, write};
 use crate::tests::near::near_and_late;
@@ -21,17 +21,17 @@ use std::time::Duration;
 #[path = "../../../store/tests/common/queue.rs"]
 mod queue_checks;
 
-/// Number of threads of each queue.
+/// Number of threads that serve each queue.
 const THREADS: usize = 3;
 
-/// Transfers in flight at the stores of one provider.
+/// Counts the transfers in flight at the stores of one provider.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     now: AtomicUsize,
     pub(super) most: AtomicUsize,
 }
 
-/// A queue that makes a transfer when it ends. It has the newest transfers end first, a few at a time.
+/// A queue that makes a transfer only when it ends. The newest transfers end first, a few at a time.
 #[derive(Debug)]
 pub(super) struct LateQueue<S> {
     store: Arc<S>,
@@ -98,7 +98,7 @@ impl<S: PageStore> TransferQueue for LateQueue<S> {
     }
 }
 
-/// A provider of stores with queues.
+/// A provider of stores whose queues are late.
 #[derive(Debug, Default)]
 struct LateProvider {
     remote: RemoteProvider,
@@ -148,7 +148,8 @@ fn late() -> (PageStorage, Arc<Traffic>) {
     (PageStorage::Provider(Box::new(LateProvider { remote, traffic: Arc::clone(&traffic) })), traffic)
 }
 
-/// Returns agents of stores with queues: none of whose memory the program maps, and some.
+/// Returns two agents with late queues: one whose stores the program does not map, and one some of whose stores it
+/// maps.
 fn storages() -> [Name; 2] {
     [agent(late().0), agent(near_and_late())]
 }
@@ -249,7 +250,7 @@ fn queues_know_the_layers_of_forks() {
     }
 }
 
-/// Kills the agent with transfers in flight: each of them must end with an error, and so must later ones.
+/// Kills the agent with transfers in flight. Each of them must end with an error, and so must later transfers.
 #[test]
 fn agent_death_ends_all_transfers() {
     let (mut known, mut ready) = std::io::pipe().unwrap();
@@ -309,7 +310,7 @@ fn steps() -> impl Strategy<Value = Vec<QueueStep>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
 
-    /// Compares reads with a model, with many transfers in flight, none of them of the same page.
+    /// Compares reads by a queue with a model, with many transfers in flight, no two of the same page.
     #[test]
     fn reads_return_the_last_write_of_a_queue(steps in steps()) {
         for name in storages() {

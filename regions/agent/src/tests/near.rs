@@ -17,7 +17,7 @@ const ROOM: usize = 16 * BYTES / SPAN;
 #[derive(Debug)]
 struct NearbyProvider {
     shared: Arc<Shared>,
-    /// If its stores have queues: the transfers in flight.
+    /// The transfers in flight, if the stores have queues.
     traffic: Option<Arc<Traffic>>,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn near() -> PageStorage {
     provider(None)
 }
 
-/// Returns a provider of simulated stores with queues.
+/// Returns a provider of simulated stores whose queues end transfers late.
 pub(super) fn near_and_late() -> PageStorage {
     provider(Some(Arc::new(Traffic::default())))
 }
@@ -132,7 +132,8 @@ impl PageStore for Homes {
         }
         Ok(())
     }
-    /// Frees the spans without a reserved page. The next reservation, of any store, takes the one freed last.
+    /// Frees the spans of which no page is reserved any more. The next reservation of any store takes the span that was
+    /// freed last.
     fn discard(&self, at: u64, len: u64) {
         let (homes, wanted) = &mut *self.homes.lock().unwrap();
         wanted.remove(&(at..at + len));

@@ -1,4 +1,4 @@
-//! Hands an arena's memory to a backing that makes it far in place.
+//! The arena's part of a change-over: hands its memory to a backing that makes it far memory in place.
 
 use super::Arena;
 use crate::retention::Retention;
@@ -6,7 +6,7 @@ use crate::{Backing, SpanKind};
 use core::ops::Range;
 
 impl<B: Backing> Arena<B> {
-    /// Returns the runs of spans that may hold something: those of extents, and free ones that are still warm.
+    /// Returns the runs of spans that may have contents: those of extents in use, and free spans that are still warm.
     pub fn warm_runs(&self) -> impl Iterator<Item = Range<usize>> {
         let end = self.spans.top();
         let mut at = 0;
@@ -17,8 +17,9 @@ impl<B: Backing> Arena<B> {
         })
     }
 
-    /// Notes that the backing has made its memory far. Warm spans are on small pages from now on, and all others are
-    /// only reserved. The arena retains as much free memory as `retention` says, and knows no limit.
+    /// Notes that the backing has made the arena's memory far memory. Warm spans are on small pages from now on, and
+    /// all others are only reserved. The arena retains as much free memory as `retention` says, and has no limit any
+    /// more.
     pub fn became_far(&mut self, retention: Retention) {
         for span in 0..self.spans.top() {
             let kind = if self.spans.get(span).warm { SpanKind::Small } else { SpanKind::Reserved };

@@ -1,8 +1,8 @@
 //! Commits extents that were taken out of free memory.
 //!
-//! A large page takes 2 MiB for one byte that is written. So a block gets large pages only if the arena stays below its
-//! limit even when every allocated span is touched; a block that does not fit either is used sparsely, or makes the
-//! program exceed the limit in any case.
+//! A large page takes 2 MiB even if only one byte of it is written. So a block gets large pages only if the arena stays
+//! below its limit even when every allocated span is touched. A block for which that is not so gets small pages: the
+//! program uses it sparsely, or else exceeds the limit in any case.
 
 use super::{Arena, Granules, spans_of};
 use crate::span::Spans;
@@ -11,8 +11,9 @@ use core::ops::Range;
 use largesse_pages::{MapError, SPAN};
 
 impl<B: Backing> Arena<B> {
-    /// Accounts for a window that was just taken out of free memory and commits it. Returns the number of cold bytes in
-    /// it. The window is no longer free, so that enforcing the bound cannot purge it.
+    /// Accounts for the granules `window`, which were just taken out of free memory, and commits them. Returns the
+    /// number of cold bytes in them. They are no longer free, so that purging free memory to the bound cannot purge
+    /// them.
     pub(super) fn make_usable(&mut self, window: &Range<Granules>) -> Result<usize, MapError> {
         let bytes = window.len() * GRANULE;
         let cold = self.spans.cold_in(spans_of(window));
@@ -26,8 +27,8 @@ impl<B: Backing> Arena<B> {
         Ok((cold * SPAN).min(bytes))
     }
 
-    /// Chooses the page size of a committed window's cold spans: small pages if all of the arena's warm memory together
-    /// with `cold` spans would exceed its limit.
+    /// Chooses the page size of the cold ones among the committed spans `window`: small pages if the warm memory of the
+    /// whole arena together with `cold` spans would exceed the arena's limit.
     fn choose_pages(&mut self, window: Range<usize>, cold: usize) {
         let large = (self.spans.warm() + cold).saturating_mul(SPAN) <= self.limit;
         if cold == 0 || large && !self.made_small {
@@ -48,7 +49,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Commits the spans of a window that are only reserved.
+    /// Commits those of the spans `window` that are only reserved.
     fn commit(&mut self, window: Range<usize>) -> Result<(), MapError> {
         let reserved = |spans: &Spans, span: usize| spans.get(span).kind == SpanKind::Reserved;
         let unit = self.backing.unit();

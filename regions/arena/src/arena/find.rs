@@ -3,7 +3,7 @@
 use super::{Arena, Granules, Prefer, Request, spans_of};
 use crate::Backing;
 
-/// Number of free extents examined before the best of them is used.
+/// Number of free extents that are examined for a request before the best of them is used.
 const CANDIDATES: usize = 48;
 
 impl<B: Backing> Arena<B> {
@@ -36,7 +36,8 @@ impl<B: Backing> Arena<B> {
     }
 }
 
-/// Returns the lowest and the highest start in a free extent that satisfy a request.
+/// Returns the lowest and the highest first granule in a free extent at which a request could be placed; `None` if
+/// there is none.
 fn places(free: Granules, len: Granules, request: Request) -> Option<[Granules; 2]> {
     let end = free + len;
     let mask = request.align - 1;

@@ -6,7 +6,7 @@ use crate::extent::ExtentState;
 use core::ops::Range;
 
 impl<B: Backing> Arena<B> {
-    /// Takes `window` out of the free extent at `free`; the remainders on either side stay free.
+    /// Takes the granules `window` out of the free extent at `free`. The remainders on either side stay free.
     pub(super) fn cut(&mut self, free: Granules, window: &Range<Granules>) {
         let entry = *self.extents.get(free);
         self.bins.unlink(&mut self.extents, free);
@@ -21,7 +21,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Frees an extent, coalesces it with its free neighbours, and returns the whole.
+    /// Marks an extent as free, coalesces it with its free neighbours, and returns the granules of the whole.
     pub(super) fn link_free(&mut self, at: Granules, len: Granules, now: u32) -> Range<Granules> {
         let (mut at, mut len) = (at, len);
         if let Some(next) = self.extents.free_after(at) {

@@ -15,15 +15,15 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_pages::{MapError, SPAN};
 
-/// Counts granules, or is the index of one from the start of the range.
+/// A number of granules, or the index of a granule from the start of the range.
 pub type Granules = u32;
 
 /// Selects the kind of memory that a request prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
-    /// Prefers warm memory, whose first touch is already paid.
+    /// Memory that is warm: its first touch was already paid.
     Warm,
-    /// Prefers memory without pages, because pages will be moved into it.
+    /// Memory without pages, because pages will be moved into it.
     Cold,
 }
 
@@ -43,9 +43,9 @@ pub struct Request {
 /// Describes an allocated extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Index of its first granule.
+    /// Index of the extent's first granule.
     pub at: Granules,
-    /// Number of its bytes whose first touch is still to be paid.
+    /// Number of bytes of the extent whose first touch is still to be paid.
     pub cold_bytes: usize,
 }
 
@@ -58,20 +58,20 @@ pub enum TakeError {
     NoMemory(MapError),
 }
 
-/// Sums numbers of bytes over the arena.
+/// Numbers of bytes, summed over the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArenaTotals {
     /// Number of bytes in allocated extents.
     pub live: usize,
     /// Highest value of `live` since the start.
     pub peak: usize,
-    /// Number of bytes in warm spans.
+    /// Number of bytes in warm spans: those that have memory.
     pub warm: usize,
     /// Number of bytes returned to the backing since the start.
     pub returned: usize,
 }
 
-/// Allocates extents over one backing. See the picture of the crate.
+/// Allocates extents over one backing (see the picture in the documentation of the crate).
 #[derive(Debug)]
 pub struct Arena<B> {
     pub(crate) backing: B,
@@ -80,9 +80,9 @@ pub struct Arena<B> {
     pub(crate) spans: Spans,
     pub(crate) retention: Retention,
     pub(crate) totals: ArenaTotals,
-    /// Number of bytes that may be warm before the process's memory limit could be reached.
+    /// Number of bytes that may be warm without the process reaching its memory limit.
     pub(crate) limit: usize,
-    /// Whether spans were given small pages because of `limit`.
+    /// Whether spans were given small pages so that the arena stays below `limit`.
     made_small: bool,
 }
 
@@ -107,8 +107,8 @@ impl<B: Backing> Arena<B> {
         Some(arena)
     }
 
-    /// Sets the number of bytes that may be warm before the process's memory limit could be reached. No memory is
-    /// populated ahead of need beyond it, and blocks beyond it get small pages.
+    /// Sets the arena's limit: the number of bytes that may be warm without the process reaching its memory limit.
+    /// Beyond it, no memory is populated ahead of need, and blocks get small pages.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
@@ -119,7 +119,7 @@ impl<B: Backing> Arena<B> {
         self.limit.saturating_sub(self.spans.warm() * SPAN)
     }
 
-    /// Returns whether the limit is exceeded if every block is touched.
+    /// Returns whether the arena would exceed its limit if every block were touched.
     #[must_use]
     pub fn exceeds_limit(&self) -> bool {
         self.spans.warm() > self.limit / SPAN
@@ -155,7 +155,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Frees an extent. With `maybe_untouched`, its spans that were never touched become cold.
+    /// Frees an extent. If `maybe_untouched`, spans of it that were never touched become cold.
     pub fn give_back(&mut self, at: Granules, maybe_untouched: bool, now: u32) {
         let len = self.extents.get(at).len;
         let window = at..at + len;
@@ -206,7 +206,7 @@ impl<B: Backing> Arena<B> {
         true
     }
 
-    /// Frees the end of an extent beyond its first `granules`.
+    /// Frees the part of an extent after its first `granules` granules.
     pub fn shrink(&mut self, at: Granules, granules: Granules, now: u32) {
         let len = self.extents.get(at).len;
         if granules == 0 || granules >= len {
@@ -226,7 +226,7 @@ impl<B: Backing> Arena<B> {
         unsafe { self.backing.start().add(at as usize * GRANULE) }
     }
 
-    /// Returns the used extent whose first granule contains an address, and its length.
+    /// Returns the used extent whose first granule contains an address, and its length in granules.
     #[must_use]
     pub fn used_at(&self, address: usize) -> Option<(Granules, Granules)> {
         let offset = address.checked_sub(self.backing.start().as_ptr().addr())?;
@@ -238,18 +238,18 @@ impl<B: Backing> Arena<B> {
         (entry.state == ExtentState::Used).then_some((at, entry.len))
     }
 
-    /// Returns the tag that the owner gave a used extent.
+    /// Returns the tag that the arena's owner gave a used extent.
     #[must_use]
     pub fn owner(&self, at: Granules) -> u32 {
         self.extents.get(at).next
     }
 
-    /// Sets the owner's tag of a used extent.
+    /// Sets the tag of a used extent, which has a meaning for the arena's owner only.
     pub fn set_owner(&mut self, at: Granules, tag: u32) {
         self.extents.get_mut(at).next = tag;
     }
 
-    /// Returns the kinds of page of an extent in address order, as runs of spans with their number.
+    /// Returns the kinds of pages of an extent in address order, as runs: the number of spans, and their kind.
     pub fn kinds(&self, at: Granules) -> impl Iterator<Item = (usize, SpanKind)> {
         let mut spans = spans_of(&(at..at + self.extents.get(at).len));
         core::iter::from_fn(move || {
@@ -261,14 +261,14 @@ impl<B: Backing> Arena<B> {
         })
     }
 
-    /// Returns the first run of granules in `range` that may hold something other than zero.
+    /// Returns the first run of dirty granules in `range`, which may hold something other than zero.
     #[must_use]
     pub fn dirty_run(&self, range: Range<Granules>) -> Option<Range<Granules>> {
         let run = self.spans.dirty_run(range.start as usize..range.end as usize)?;
         Some(run.start as u32..run.end as u32)
     }
 
-    /// Returns the sums over the arena.
+    /// Returns the numbers of live, warm and returned bytes of the arena.
     #[must_use]
     pub fn totals(&self) -> ArenaTotals {
         self.totals
@@ -280,7 +280,7 @@ impl<B: Backing> Arena<B> {
         &self.backing
     }
 
-    /// Returns the first run of spans of one kind: first span and number of spans.
+    /// Returns the first run of spans of one kind: its first span and its number of spans.
     #[must_use]
     pub fn first_run_of(&self, kind: SpanKind) -> Option<(usize, usize)> {
         let end = self.spans.top();
@@ -289,18 +289,18 @@ impl<B: Backing> Arena<B> {
         Some((first, last - first))
     }
 
-    /// Records that spans changed their kind without the arena (a forked child demoted them).
+    /// Records that spans changed their kind without the arena, because a forked child demoted their pages.
     pub fn rekind(&mut self, first: usize, spans: usize, kind: SpanKind) {
         self.spans.set_kind(first..first + spans, kind);
     }
 }
 
-/// Returns the spans that a window of granules touches.
+/// Returns the spans that contain any of the granules `window`.
 pub(crate) fn spans_of(window: &Range<Granules>) -> Range<usize> {
     window.start as usize / PER_SPAN..(window.end as usize).div_ceil(PER_SPAN)
 }
 
-/// Returns the spans that lie wholly inside a window of granules.
+/// Returns the spans that lie wholly inside the granules `window`.
 pub(crate) fn whole_spans(window: &Range<Granules>) -> Range<usize> {
     let first = (window.start as usize).div_ceil(PER_SPAN);
     first..(window.end as usize / PER_SPAN).max(first)

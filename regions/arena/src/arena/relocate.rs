@@ -6,9 +6,9 @@ use core::ops::Range;
 use largesse_pages::SPAN;
 
 impl<B: Backing> Arena<B> {
-    /// Moves the contents of whole spans from one used extent to another of equal phase. Returns the granules, counted
-    /// from the start of the extents, that are now at the target; the caller copies the rest. Returns `None` if nothing
-    /// was moved.
+    /// Moves the contents of whole spans from one used extent to another, whose position relative to spans is the same.
+    /// Returns which granules, counted from the start of the extents, were moved; the caller copies the others. Returns
+    /// `None` if nothing was moved.
     ///
     /// # Safety
     /// The caller owns both extents, and no other code uses them.

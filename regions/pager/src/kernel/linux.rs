@@ -19,41 +19,43 @@ use largesse_store::{bytes, offsets};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Number of bytes that are checked together, on the stack.
+/// Number of bytes that one check for zero copies to the stack.
 const LOOK: usize = 64 << 10;
 
-/// Smallest number of pages whose fill uses frames of evicted pages. To move a single page into place interrupts other
-/// CPUs as often as to move many; one in a new frame can be `Clean`, and clean pages are dropped many at a time.
+/// Smallest number of pages whose fill uses frames of evicted pages. For a single page it does not pay: moving one
+/// frame into place interrupts other CPUs as often as moving many. A page in a new frame can be `Clean`, and clean
+/// pages are dropped many at a time.
 const LEAST_REUSED: usize = 2;
 
-/// The segments of far memory as Linux knows them, with everything by which their faults are received.
+/// Linux as the pager's kernel: the segments of far memory, and everything by which their faults are received.
 #[derive(Debug)]
 pub struct Linux {
-    /// Its descriptor table has the descriptor of `faults`; if faults are signals, that of the program's first thread
-    /// has it, too.
+    /// The thread in whose descriptor table `faults` is open. If faults are signals, `faults` is also open in the table
+    /// of the program's first thread.
     broker: Arc<Broker>,
-    /// A leaked box. A forked child replaces it.
+    /// The userfaultfd descriptor, as a leaked box. A forked child replaces it.
     faults: AtomicPtr<Userfault>,
     segments: Segments,
-    /// Addresses of segments at which the program mapped something else.
+    /// Addresses inside of segments at which the program mapped something else.
     outside: RankedMutex<Ranges, OUTSIDE>,
     staging: Staging,
     page: usize,
     /// Closed during a fork.
     pub(crate) gate: Gate,
-    /// Faults that are signals, for the handler thread.
+    /// Faults that came as signals, for the handler thread.
     pub(crate) fault_queue: FaultQueue,
-    /// State of the handler on the faulting CPU, for faults that are messages.
+    /// State of the on-CPU handler, for faults that come as messages.
     pub(crate) on_cpu: OnCpuHandler,
-    /// Asks the handler for a page without a touch of it, where faults are messages.
+    /// Asks the handler thread for a page without touching it, where faults come as messages.
     pub(crate) doorbell: Doorbell,
-    /// Whether the kernel may read pages after the end of the call that was handed them.
+    /// Whether the kernel may read pages of the program after the end of the system call that passed them to it
+    /// (`vmsplice`).
     lent: AtomicBool,
 }
 
 impl Linux {
-    /// Registers the mapped ranges of `segments` with `faults`, which `broker` opened, or the program's first thread if
-    /// faults are signals.
+    /// Registers the mapped ranges of `segments` with `faults`. The caller has opened `faults` in `broker`'s thread, or
+    /// in the program's first thread if faults are signals.
     pub fn new(broker: Arc<Broker>, faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
@@ -82,8 +84,8 @@ impl Linux {
         Ok(kernel)
     }
 
-    /// Opens a descriptor of a forked child, and registers its ranges, which the fork unregistered. Resident pages can
-    /// be written to until the caller protects them again.
+    /// Opens a new userfaultfd descriptor in a forked child, and registers the far ranges with it, which the fork
+    /// unregistered. Resident pages can be written to until the caller protects them again.
     ///
     /// # Safety
     /// No other thread uses this value: the child has only one.
@@ -115,8 +117,9 @@ impl Linux {
         self.parts(&(0..usize::MAX)).iter().try_for_each(|part| self.register(part.start, part.len()))
     }
 
-    /// Registers a mapped range, so that its faults are reported. A child of a raw `clone` does not inherit the range:
-    /// it would read zeros there. Large pages are refused, because one would fill 512 missing pages at once.
+    /// Registers a mapped range, so that its faults are reported. A child of a raw `clone` does not inherit the range,
+    /// because missing pages would read as zeros there. Large pages are not allowed in the range, because one would
+    /// fill 512 missing pages at once.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         let _ = largesse_pages::advise_mapping(
             core::ptr::with_exposed_provenance_mut(at),
@@ -127,8 +130,8 @@ impl Linux {
         self.broker.call(|| self.faults().register(at, len))
     }
 
-    /// Leaves the faults of all segments to the kernel again: pages that are not resident read as zero from now on. For
-    /// far memory that could not be made, before any page was evicted.
+    /// Unregisters all segments, after far memory could not be set up and before any page was evicted. Pages that are
+    /// not resident read as zero from now on.
     pub fn release(&self) {
         let parts = self.parts(&(0..usize::MAX));
         // A part that was not registered is refused, which changes nothing.
@@ -137,8 +140,8 @@ impl Linux {
         parts.iter().for_each(|part| _ = inherited(part.start, part.len(), true));
     }
 
-    /// Returns the parts of a range of addresses, in whole pages, whose pages have contents: in memory, or swapped out
-    /// by the kernel.
+    /// Returns the parts of a range of addresses, in whole pages, whose pages have contents: in memory, or in the
+    /// kernel's swap space.
     pub(crate) fn populated(&self, at: &Range<usize>) -> Result<Vec<Range<usize>>, FaultError> {
         self.broker
             .call(|| {
@@ -155,12 +158,12 @@ impl Linux {
             .map_err(FaultError)
     }
 
-    /// Sets whether a child that is forked now inherits the ranges with their resident pages.
+    /// Sets whether a child that is forked from now on inherits the far ranges with their resident pages.
     pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
         self.parts(&(0..usize::MAX)).iter().try_for_each(|part| inherited(part.start, part.len(), yes))
     }
 
-    /// Returns the far parts of a range of addresses: those in segments, without pages that were left out.
+    /// Returns the far parts of a range of addresses: the parts in segments, without pages that were left out.
     fn parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
         let outside = self.outside.lock();
         let far =
@@ -168,28 +171,28 @@ impl Linux {
         self.segments.within(at, self.page).flat_map(far).collect()
     }
 
-    /// Leaves pages out from now on: the program mapped something else at their addresses.
+    /// Excludes pages from far memory from now on, because the program mapped something else at their addresses.
     pub(crate) fn leave_out(&self, pages: &Range<PageNumber>) {
         let at = self.address(pages.start);
         let mut outside = self.outside.lock();
         outside.add(bytes(&(at..at + pages.len() * self.page)));
     }
 
-    /// Returns the broker, whose threads can use the descriptor.
+    /// Returns the broker, whose threads can use the userfaultfd descriptor.
     #[must_use]
     pub const fn broker(&self) -> &Arc<Broker> {
         &self.broker
     }
 
-    /// Returns the descriptor by which faults are received.
+    /// Returns the userfaultfd descriptor by which faults are received.
     #[must_use]
     pub fn faults(&self) -> &Userfault {
         // SAFETY: set by `new`; replaced only by `renew`, whose caller promises that there is no reference.
         unsafe { &*self.faults.load(Ordering::Acquire) }
     }
 
-    /// Returns whether pages to which a device writes stay resident by themselves (Linux 6.8 and later). Otherwise a
-    /// device must not write to far memory.
+    /// Returns whether pages to which a device writes stay resident without being pinned (Linux 6.8 and later). If not,
+    /// a device must not write to far memory.
     #[must_use]
     pub const fn knows_pinned(&self) -> bool {
         self.staging.moves()
@@ -202,9 +205,9 @@ impl Linux {
         self.staging.sees_references()
     }
 
-    /// Notes that pages are about to be handed to the kernel for longer than a call: to a pipe or a socket, without a
-    /// copy. It then refers to their frames, and does not tell for how long, so that frames of evicted pages are not
-    /// used again from now on.
+    /// Notes that pages are about to be passed to the kernel for longer than one call: to a pipe or a socket, without a
+    /// copy. The kernel then refers to their frames, and does not tell for how long. Therefore frames of evicted pages
+    /// are not used again from now on.
     pub fn lend(&self) {
         // Relaxed: as in `is_lent`.
         if !self.lent.swap(true, Ordering::Relaxed) {
@@ -212,7 +215,7 @@ impl Linux {
         }
     }
 
-    /// Returns the next fault that waits for a handler thread.
+    /// Returns the next fault that the calling thread should serve, if any.
     pub(crate) fn next_fault(&self) -> Option<Touch> {
         if self.faults().by_signal() {
             return self.fault_queue.next();
@@ -242,8 +245,8 @@ impl Linux {
         }
     }
 
-    /// Sleeps until there is a fault or a transfer of `queue` has ended, or for a tenth of a second. Returns whether it
-    /// could sleep for both: faults that are signals have no descriptor.
+    /// Sleeps until there is a fault or a transfer of `queue` has ended, for at most a tenth of a second. Returns
+    /// `false` at once if it cannot sleep for both, as when faults are signals, which have no descriptor.
     pub(crate) fn wait_for_fault_or(&self, queue: &dyn TransferQueue) -> bool {
         const MOST: u16 = 100;
         match queue.descriptor() {
@@ -255,7 +258,7 @@ impl Linux {
         }
     }
 
-    /// Returns the page at an address.
+    /// Returns the far page at an address; `None` if the address is in no segment.
     #[must_use]
     pub fn page_at(&self, address: usize) -> Option<PageNumber> {
         self.segments.page_at(address, self.page)
@@ -267,7 +270,7 @@ impl Linux {
         self.segments.touches(at, self.page)
     }
 
-    /// Returns those of these addresses that are far.
+    /// Returns the far parts of the addresses `at`.
     #[must_use]
     pub fn far_in(&self, at: &Range<usize>) -> Ranges {
         let mut far = Ranges::new();
@@ -276,11 +279,12 @@ impl Linux {
     }
 
     fn is_lent(&self) -> bool {
-        // Relaxed: pages that were lent get here by way of the pager's lock and the lock of a lane.
+        // Relaxed: pages that were lent get here by way of the pager's lock and the lock of a staging buffer.
         self.lent.load(Ordering::Relaxed)
     }
 
-    /// Returns frames of evicted pages for `len` bytes that are filled.
+    /// Returns frames of evicted pages for a fill of `len` bytes; `None` if there are not enough, or none may be used
+    /// again.
     fn frames(&self, len: usize) -> Option<Frames<'_>> {
         let frames = self.reuses(len / self.page).then(|| self.staging.frames(len))?;
         // Checked again, since these may be frames of pages that were lent and evicted since the first check.

@@ -6,7 +6,7 @@ use largesse_policy::{MAX_TRANSFER, Policies};
 use largesse_store::{Broker, StoreError};
 use std::sync::mpsc;
 
-/// A store for pages that were never written.
+/// A store for tests in which no page is ever written.
 #[derive(Debug)]
 struct Nothing;
 
@@ -23,7 +23,8 @@ impl PageStore for Nothing {
     fn discard(&self, _: u64, _: u64) {}
 }
 
-/// The on-CPU handler never runs: faults that wait are served by the ordinary one, and after a few of them all faults.
+/// While the on-CPU handler never runs, the ordinary handler serves faults that wait; after a few of them, it serves
+/// all faults.
 #[test]
 fn late_fault_is_served_by_the_ordinary_handler() {
     let broker = Broker::start().unwrap();

@@ -1,8 +1,8 @@
 //! Pages that cannot be moved: they are protected against writing, copied, and forgotten.
 //!
-//! Protection does not stop the kernel, which may have taken a reference before (`process_vm_writev` by this process or
-//! another): what it writes after the copy would be lost with the page. So a page is forgotten only where nothing refers to
-//! it ([`references`]), on kernels that allow that; a page that is in use stays.
+//! Protection does not stop the kernel, which may hold a reference to the page from before (`process_vm_writev` by this
+//! process or another): what it writes after the copy would be lost with the page. So a page is dropped only if nothing
+//! refers to it ([`references`]), on kernels that can tell; a page that is in use stays resident.
 
 use crate::PagerError;
 use core::ops::Range;
@@ -11,8 +11,8 @@ use largesse_pages::references::{self, PageTables};
 use largesse_pages::{MapError, Table, base_page};
 use largesse_policy::MAX_TRANSFER;
 
-/// Returns whether this kernel keeps pages that it refers to, to be found out with the page at `at`, of a registered range
-/// and without other use. It is missing afterwards, or may be.
+/// Finds out whether this kernel keeps pages to which it holds references when they are dropped. It tries this with the
+/// page at `at`, which lies in a registered range and is not used otherwise, and which may be missing afterwards.
 pub(super) fn are_references_respected(faults: &Userfault, at: usize) -> Result<bool, FaultError> {
     // A page that another processor has just made counts as in use, so that the first try may be in vain.
     const TRIES: usize = 4;
@@ -35,16 +35,17 @@ pub(super) fn are_references_respected(faults: &Userfault, at: usize) -> Result<
     Ok(false)
 }
 
-/// Number of pages that are compared at a time.
+/// Number of pages that are compared at a time with their first copy.
 const COMPARED: usize = 16;
 
-/// Room for the copies of one lane.
+/// The buffer for copies of pages that cannot be moved, one for each staging buffer.
 #[derive(Debug)]
 pub(super) struct Copies {
     copies: Table<u8>,
-    /// A second copy of a few pages, with which the first is compared.
+    /// A second copy of a few pages, with which their first copy is compared.
     again: Table<u8>,
-    /// Opened when first needed, where all threads that take pages out have one table of descriptors.
+    /// Descriptors of the kernel's page tables, opened when first needed and kept if all threads that take pages out
+    /// share one descriptor table.
     tables: Option<PageTables>,
 }
 
@@ -54,18 +55,18 @@ impl Copies {
         Some(Copies { copies: room(MAX_TRANSFER)?, again: room(COMPARED)?, tables: None })
     }
 
-    /// Returns a part of the last copy.
+    /// Returns a part of the last copy, by offsets in bytes.
     pub(super) fn bytes(&mut self, part: Range<usize>) -> &mut [u8] {
         &mut self.copies[part]
     }
 
-    /// Takes the descriptors, which are closed in the table that they are in.
+    /// Removes and returns the descriptors, which the caller closes in the descriptor table in which they are open.
     pub(super) fn descriptors(&mut self) -> Option<PageTables> {
         self.tables.take()
     }
 
-    /// Copies `len` bytes of pages from `at` on and forgets them; if the kernel `respects` references, only where nothing
-    /// refers to them. Returns the offsets of those that are gone; the others cannot be read, or are in use.
+    /// Copies `len` bytes of pages from `at` on and drops the pages; if the kernel `respects` references, only those to
+    /// which nothing refers. Returns the offsets of the dropped pages. The others are in use, or cannot be read.
     pub(super) fn take(
         &mut self,
         faults: &Userfault,
@@ -116,8 +117,8 @@ impl Copies {
     }
 }
 
-/// Keeps a page that is in use. Returns `false` if the kernel has dropped it already. A page that the program may not write
-/// to is forgotten if it has not changed.
+/// Keeps a page that is in use, and returns `true`. Returns `false` if the page is gone: the kernel has dropped it
+/// already, or the program may not write to it and it has not changed since the copy.
 fn stays(
     faults: &Userfault,
     tables: &PageTables,
@@ -138,7 +139,7 @@ fn stays(
     Ok(false)
 }
 
-/// Forgets pages in state `Leaving`.
+/// Drops pages in state `Leaving`.
 fn forget(at: usize, len: usize) -> Result<(), FaultError> {
     let pages = core::ptr::with_exposed_provenance_mut(at);
     // SAFETY: the pages are far memory in state `Leaving`: a touch is a fault that waits.

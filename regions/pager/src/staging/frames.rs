@@ -1,60 +1,60 @@
-//! Reuses the frames of evicted pages for later fills.
+//! Reuses the frames (physical pages) of evicted pages for later fills.
 //!
 //! This saves the kernel from freeing one frame and allocating another, and the pager from copying the page once more.
-//! A page that is moved into place cannot be protected in the same step: the program may write to it at once, and
-//! whether it did is found by its checksum when it is evicted.
+//! A page that is moved into place cannot be protected in the same step: the program may write to it at once, and its
+//! checksum at its eviction shows whether it did.
 
-use super::{LANES, LaneGuard, Staging, are_resident};
+use super::{BUFFERS, Staging, StagingGuard, are_resident};
 use largesse_pages::base_page;
 use largesse_pages::fault::{FaultError, Userfault};
 
-/// Number of lanes that fills can hold, each as long as its read from the store takes. The other lanes remain for
-/// evictions.
-const FILLING: usize = LANES / 2;
+/// Number of staging buffers that fills can hold, each for as long as its read from the store takes. The others remain
+/// for evictions.
+const FILLING: usize = BUFFERS / 2;
 
-/// A part of a fill: its offset in the frames, its address in the program, and its length in bytes.
+/// A part of a fill: its offset in the frames, its address in the program, and its length, all in bytes.
 type Part = (usize, usize, usize);
 
-/// The last frames of a lane, to be filled.
+/// The last frames of a staging buffer, into which a fill reads before it moves them into place.
 pub(crate) struct Frames<'a> {
-    lane: LaneGuard<'a>,
+    buffer: StagingGuard<'a>,
     start: usize,
     len: usize,
 }
 
 impl Staging {
-    /// Returns frames for `len` bytes, if a free lane has them.
+    /// Returns frames for `len` bytes, if a free staging buffer has enough of them.
     pub(crate) fn frames(&self, len: usize) -> Option<Frames<'_>> {
-        self.lanes[..FILLING].iter().enumerate().find_map(|(number, lane)| {
-            let lane = lane.try_lock()?;
-            (lane.shown >= len).then(|| Frames { lane, start: self.start_of(number), len })
+        self.buffers[..FILLING].iter().enumerate().find_map(|(number, buffer)| {
+            let buffer = buffer.try_lock()?;
+            (buffer.shown >= len).then(|| Frames { buffer, start: self.start_of(number), len })
         })
     }
 }
 
 impl Frames<'_> {
-    /// Returns the address of the frames.
+    /// Returns the address at which the frames are mapped now.
     fn at(&self) -> usize {
-        self.start + self.lane.shown - self.len
+        self.start + self.buffer.shown - self.len
     }
 
-    /// Returns the bytes of the frames, which hold the contents of evicted pages.
+    /// Returns the bytes of the frames, which hold contents of evicted pages until the caller overwrites them.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         let at = core::ptr::with_exposed_provenance_mut(self.at());
-        // SAFETY: pages of the lane, which belongs to this value as long as its guard lives; all pages that were shown
-        // are resident.
+        // SAFETY: pages of the staging buffer, which belongs to this value as long as its guard lives; all pages that
+        // were shown are resident.
         unsafe { core::slice::from_raw_parts_mut(at, self.len) }
     }
 
-    /// Moves the frames into place. `parts` calls its argument for each part of the fill.
+    /// Moves the frames to their addresses in the program. `parts` calls its argument for each part of the fill.
     pub(crate) fn put(
         mut self,
         faults: &Userfault,
         parts: impl FnOnce(&mut dyn FnMut(Part) -> Result<(), FaultError>) -> Result<(), FaultError>,
     ) -> Result<(), FaultError> {
         let at = self.at();
-        // Also after an error, the lane ends before the frames.
-        self.lane.shown -= self.len;
+        // Also after an error, the staging buffer ends before the frames.
+        self.buffer.shown -= self.len;
         let mut all = true;
         parts(&mut |(offset, to, len)| {
             let (moved, why) = faults.take(at + offset, to, len);
@@ -66,25 +66,25 @@ impl Frames<'_> {
         })?;
         if !all {
             let at = core::ptr::with_exposed_provenance_mut(at);
-            // SAFETY: pages of the lane, which this value holds, beyond those that may be read.
+            // SAFETY: pages of the staging buffer, which this value holds, beyond those that may be read.
             unsafe { largesse_pages::forget(at, self.len) }.map_err(|it| FaultError(it.errno))?;
         }
         Ok(())
     }
 }
 
-/// Copies pages that cannot be moved into place: where the program may not write, and where its pages lie in several
+/// Copies pages that cannot be moved into place, because the program may not write there or its pages lie in several
 /// mappings.
 fn copy(faults: &Userfault, from: usize, to: usize, len: usize) -> Result<(), FaultError> {
     let whole = if are_resident(from, len) { len } else { base_page() };
     for offset in (0..len).step_by(whole.max(1)) {
-        // If the frame is not in the lane, its page is in place: Linux 6.18 may report a place as occupied to which it
-        // has just moved the page (see `staging.rs`).
+        // If the frame is not in the staging buffer, its page is in place: Linux 6.18 may report a place as occupied to
+        // which it has just moved the page (see `staging.rs`).
         if !are_resident(from + offset, whole) {
             continue;
         }
         let at = core::ptr::with_exposed_provenance(from + offset);
-        // SAFETY: resident pages of a lane that the caller holds.
+        // SAFETY: resident pages of a staging buffer that the caller holds.
         faults.fill(to + offset, unsafe { core::slice::from_raw_parts(at, whole) }, false)?;
     }
     Ok(())

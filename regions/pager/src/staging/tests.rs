@@ -1,9 +1,10 @@
-//! Needs a userfaultfd, and for most tests Linux 6.8: elsewhere pages are not moved.
+//! These tests need a userfaultfd, and most of them Linux 6.8: elsewhere pages are not moved.
 
 use super::*;
 use largesse_pages::fault::OpenMethod;
 
-/// Returns a staging that moves pages, and a registered range; `None` where the kernel does not permit or know that.
+/// Returns staging buffers to which pages are moved, and a registered range; `None` where the kernel does not permit
+/// userfaultfd, or cannot move pages.
 fn moving() -> Option<(Userfault, Staging, Reserved)> {
     let faults = Userfault::open(&[OpenMethod::Device, OpenMethod::Call, OpenMethod::UserModeOnly]).ok()?;
     let mut staging = Staging::new().unwrap();
@@ -15,7 +16,7 @@ fn moving() -> Option<(Userfault, Staging, Reserved)> {
     staging.moves().then_some((faults, staging, program))
 }
 
-/// Fills pages of a program, each with its number, from `first` on.
+/// Fills pages of a program, each with bytes that are its number, which begins with `first`.
 fn fill(faults: &Userfault, at: usize, first: u8, pages: usize) {
     let page = base_page();
     for (number, byte) in (0..pages).zip(first..) {
@@ -23,7 +24,7 @@ fn fill(faults: &Userfault, at: usize, first: u8, pages: usize) {
     }
 }
 
-/// Takes pages out, and returns the byte of which each is full.
+/// Takes pages out of the program, and returns the byte of which each page is full.
 fn taken(staging: &Staging, faults: &Userfault, at: usize, pages: usize) -> Vec<u8> {
     let page = base_page();
     let mut came = vec![0; pages];
@@ -109,7 +110,8 @@ fn guarded_pages_are_copied() {
     assert!(are_resident(staging.start_of(0), 2 * page));
 }
 
-/// A staging that copies, as before Linux 6.8; nothing where the kernel does not respect references to pages.
+/// Returns staging buffers to which pages are copied, as before Linux 6.8; `None` where the kernel does not keep pages
+/// to which it holds references.
 fn copying() -> Option<(Userfault, Staging, Reserved)> {
     let (faults, mut staging, program) = moving()?;
     let at = staging.range.start().as_ptr().addr();

@@ -1,4 +1,4 @@
-//! A queue over the test store whose transfers all take the same time, which it measures itself.
+//! A queue over the test store whose transfers all take the same time, and which measures how long they took.
 
 use super::{PAGE, TestStore};
 use largesse_store::{Completion, Direction, Mechanism, PageStore, Transfer, TransferQueue};

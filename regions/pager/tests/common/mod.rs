@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// Bytes of a simulated page: many pages in little memory.
+/// Size of a simulated page in bytes: small, so that many pages need little memory.
 pub(crate) const PAGE: usize = 64;
 
 #[derive(Clone, Copy, Default)]
@@ -35,19 +35,20 @@ struct SimulatedState {
     entries: Vec<PageTableEntry>,
     /// Number of wake-ups of each page for which threads wait.
     wakes: HashMap<PageNumber, u64>,
-    /// Faults that were not read yet.
+    /// Faults that no handler has read yet.
     queue: Vec<Touch>,
     pinned: Range<PageNumber>,
 }
 
-/// Page tables and a queue of faults. A thread that waits for a page sleeps until that page is woken.
+/// A simulated kernel: page tables and a queue of faults. A thread that waits for a page sleeps until that page is
+/// woken.
 pub(crate) struct Simulated {
     bytes: Box<[UnsafeCell<u8>]>,
     state: Mutex<SimulatedState>,
     changed: Condvar,
     /// Whether fills of several pages use frames of evicted pages, and are writable.
     reuses: bool,
-    /// Whether other threads run at the start of each fill.
+    /// Whether a fill lets other threads run before it starts.
     fills_slowly: bool,
 }
 
@@ -85,7 +86,7 @@ impl Simulated {
         self.changed.notify_all();
     }
 
-    /// Removes pages, and overwrites their bytes, so that a later use of them shows.
+    /// Removes pages, and overwrites their bytes, so that a later use of them fails a test.
     fn clear(&self, state: &mut SimulatedState, pages: Range<PageNumber>) {
         for page in pages {
             state.entries[page] = PageTableEntry::default();
@@ -96,12 +97,12 @@ impl Simulated {
         }
     }
 
-    /// Lets a device write to these resident pages from now on.
+    /// Makes these resident pages unevictable from now on, as if a device wrote to them.
     pub(crate) fn pin(&self, pages: Range<PageNumber>) {
         self.state.lock().unwrap().pinned = pages;
     }
 
-    /// Reads or writes a word, and waits in faults like any thread.
+    /// Reads a word of a page, or writes `new` to it, and waits in faults like any thread.
     pub(crate) fn word(&self, page: PageNumber, word: usize, new: Option<u64>) -> u64 {
         let mut state = self.state.lock().unwrap();
         loop {
@@ -126,8 +127,8 @@ impl Simulated {
         }
     }
 
-    /// Writes a word as the kernel does for a system call, which cannot wait in a fault. `false`: the page is not
-    /// writable.
+    /// Writes a word as the kernel does for a system call, which cannot wait in a fault. Returns `false` if the page is
+    /// not writable.
     pub(crate) fn try_write(&self, page: PageNumber, word: usize, new: u64) -> bool {
         let state = self.state.lock().unwrap();
         if !state.entries[page].writable {
@@ -143,7 +144,7 @@ impl Simulated {
         self.state.lock().unwrap().queue.pop()
     }
 
-    /// Waits for the next fault; `None` once `stop` is true.
+    /// Waits for the next fault. Returns `None` once `stop` is true.
     pub(crate) fn next_fault(&self, stop: &AtomicBool) -> Option<Touch> {
         let mut state = self.state.lock().unwrap();
         loop {
@@ -247,19 +248,19 @@ impl Kernel for Simulated {
     }
 }
 
-/// A mistake of a store, and when it is made.
+/// A mistake that a test store makes, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimulatedFault {
     None,
-    /// Transfers take a while.
+    /// Each transfer takes a while.
     Slow,
     /// A bit of the n-th page read is flipped.
     Flip(u32),
-    /// The n-th page read is what was written the time before.
+    /// The n-th page read has the contents of its last write but one.
     Stale(u32),
     /// The n-th write fails.
     FailWrite(u32),
-    /// From the write of the first number on, the second number of writes find no room.
+    /// The writes from the one with the first number on find no room; the second number is how many.
     Full(u32, u32),
     /// The n-th read fails.
     FailRead(u32),
@@ -272,13 +273,13 @@ pub(crate) struct TestStore {
     fault: SimulatedFault,
     calls: AtomicU32,
     pub(crate) room: AtomicU64,
-    /// Number of reads, of pages in them, and of pages written.
+    /// Number of calls that read.
     pub(crate) transfers: AtomicU32,
     pub(crate) reads: AtomicU32,
     pub(crate) writes: AtomicU32,
-    /// Largest number of reads of a queue that were in flight at once.
+    /// Largest number of reads that were in flight at once in a queue.
     pub(crate) most_reads_in_flight: AtomicU32,
-    /// Bytes of the transfers in flight in all queues.
+    /// The bytes of the store that transfers in flight in any queue read or write.
     in_flight: Mutex<Vec<Range<u64>>>,
 }
 
@@ -301,7 +302,7 @@ impl TestStore {
         self.pages.lock().unwrap().len()
     }
 
-    /// Notes the start of a transfer. No other one of these bytes is in flight, in any queue.
+    /// Notes the start of a transfer, and checks that no other transfer of these bytes is in flight in any queue.
     pub(crate) fn begin_transfer(&self, bytes: Range<u64>) {
         let mut in_flight = self.in_flight.lock().unwrap();
         let is_apart = |other: &Range<u64>| other.end <= bytes.start || bytes.end <= other.start;
@@ -309,12 +310,12 @@ impl TestStore {
         in_flight.push(bytes);
     }
 
-    /// Notes the end of the transfer of the bytes from `at` on.
+    /// Notes the end of the transfer that starts with byte `at`.
     pub(crate) fn end_transfer(&self, at: u64) {
         self.in_flight.lock().unwrap().retain(|bytes| bytes.start != at);
     }
 
-    /// Returns whether all writes were made that find no room.
+    /// Returns whether all writes that find no room have been made.
     pub(crate) fn has_room_again(&self) -> bool {
         let SimulatedFault::Full(first, count) = self.fault else { return true };
         self.calls.load(Ordering::Relaxed) >= first + count
@@ -391,12 +392,12 @@ impl PageStore for TestStore {
 
 pub(crate) type TestPager = Pager<Simulated, Arc<TestStore>>;
 
-/// Makes a pager of `pages` pages with transfer units of `set` pages.
+/// Makes a pager of `pages` pages, of which `local` are resident at most, with transfer units of `set` pages.
 pub(crate) fn pager(pages: usize, local: usize, set: usize, store: &Arc<TestStore>) -> Arc<TestPager> {
     pager_over(Simulated::new(pages), pages, local, set, store)
 }
 
-/// As [`pager`], over a kernel.
+/// Makes a pager as [`pager`] does, over a given kernel.
 pub(crate) fn pager_over(
     kernel: Simulated,
     pages: usize,
@@ -439,13 +440,14 @@ pub(crate) fn make_with(
     Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, policies).unwrap())
 }
 
-/// Runs `program` while two threads serve its faults and one evicts pages. The first error ends them, and is returned.
+/// Runs `program` while two threads serve its faults and one evicts pages. The first error ends these threads, and is
+/// returned.
 pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), PagerError> {
     run_while(pager, |_| program())
 }
 
-/// Runs a `program` that must meet an error, which is returned. Its thread waits for its page forever, and is left
-/// behind.
+/// Runs a `program` that must fail with an error of the pager, which is returned. The thread of `program` then waits
+/// for its page forever.
 pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Send + 'static) -> PagerError {
     run_while(pager, |stop| {
         let beside = std::thread::spawn(program);
@@ -459,7 +461,7 @@ pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Se
     .unwrap_err()
 }
 
-/// As [`run`]. The argument of `program` becomes true at the first error.
+/// Runs `program` as [`run`] does. The flag that `program` gets becomes true at the first error.
 fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -> Result<(), PagerError> {
     let stop = AtomicBool::new(false);
     let trouble = Mutex::new(None);
@@ -514,7 +516,8 @@ impl Random {
     }
 }
 
-/// Each thread owns one word of every page, and knows what it wrote there.
+/// Reads and writes random words in several threads. Each thread owns one word of every page, and checks that it reads
+/// what it wrote.
 pub(crate) fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: u64) {
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -535,7 +538,7 @@ pub(crate) fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: 
     });
 }
 
-/// Writes each of 512 pages, and drops them in eight parts, which then read as zero.
+/// Writes each of 512 pages, and then drops the contents of the pages in eight parts. Dropped pages must read as zero.
 pub(crate) fn drop_in_parts(pager: &TestPager) {
     (0..512).for_each(|page| _ = pager.kernel().word(page, 0, Some(9)));
     for turn in 0..8 {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Makes each transfer when it ends: a read that overtakes the write of the same page would find old bytes.
+/// A queue over the test store that ends transfers late and in random order. It makes each transfer only when it ends,
+/// so that a read that overtakes the write of the same page finds old bytes.
 #[derive(Debug)]
 pub(crate) struct ReorderingQueue {
     store: Arc<TestStore>,
@@ -15,7 +16,7 @@ pub(crate) struct ReorderingQueue {
     depth: usize,
     in_flight: Vec<Transfer>,
     random: Random,
-    /// Transfers end in one call of `reap` among this number.
+    /// Transfers end in one of this number of calls of `reap`, at random.
     calls: usize,
 }
 
@@ -32,7 +33,7 @@ impl ReorderingQueue {
         }
     }
 
-    /// Has transfers end in one call of `reap` among `calls`.
+    /// Makes transfers end in only one of `calls` calls of `reap`, at random.
     pub(crate) fn slow(self, calls: usize) -> ReorderingQueue {
         ReorderingQueue { calls, ..self }
     }

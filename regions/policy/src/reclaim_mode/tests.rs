@@ -1,7 +1,7 @@
 use super::*;
 
-/// Runs `turns` turns in which a page takes `costs` microseconds, in the background and on demand. Returns the number
-/// of turns in the background.
+/// Runs `turns` turns in which a page costs the first of `costs` in microseconds in the background, and the second on
+/// demand. Returns the number of turns in the background.
 fn pass(mode: &mut ReclaimMode, clock: &mut Instant, turns: usize, costs: [u64; 2]) -> usize {
     let mut in_background = 0;
     for _ in 0..turns * 200 {
@@ -21,8 +21,8 @@ fn better_mode_is_found_again_after_changes() {
     assert!(pass(&mut mode, &mut clock, 400, [10, 20]) > 360, "in the background is better");
 }
 
-/// Runs one second in which a page takes the microseconds that `cost` returns for a mode and the time it has been in
-/// force. Returns the share of pages that were filled on the faulting CPU.
+/// Runs for one second, in which a page takes the microseconds that `cost` returns for a mode and for how long it has
+/// been in force. Returns the share of pages that were filled on the faulting CPU.
 fn second(mode: &mut ReclaimMode, clock: &mut Instant, cost: impl Fn(Mode, Duration) -> u64) -> f64 {
     let (end, mut since, mut before) = (*clock + Duration::from_secs(1), *clock, mode.now);
     let (mut on_cpu, mut all) = (0, 0);

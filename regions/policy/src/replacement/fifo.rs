@@ -7,7 +7,7 @@ use crate::PageNumber;
 use core::ops::Range;
 use std::collections::VecDeque;
 
-/// Evicts pages in the order of their fills. Of a loop over slightly more pages than fit, it misses every page.
+/// Evicts pages in the order of their fills. A loop over slightly more pages than fit faults on every page.
 #[derive(Debug, Default)]
 pub struct Fifo {
     runs: VecDeque<PageRun>,

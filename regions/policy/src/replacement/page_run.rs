@@ -1,9 +1,9 @@
-//! Runs of pages: the unit of replacement, and the parts of local memory that hold them.
+//! Runs of pages, which are evicted together, and the parts of local memory that hold them.
 
 use crate::PageNumber;
 use core::ops::Range;
 
-/// The part of local memory that a run was evicted from.
+/// The part of local memory that a page is in, or from which it was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// The part for pages that are used again and again, whose pages are evicted last.

@@ -2,41 +2,43 @@
 //!
 //! The use of a resident page causes no fault, so that the pager does not notice it. But some neighbours of the page
 //! were evicted and have refaulted: at short distances if they belong to an array that is traversed often, otherwise at
-//! long ones. The program's pages are therefore divided into areas, and the victim is the oldest page of an area with
-//! long refault distances.
+//! long distances. The program's pages are therefore divided into *areas*, aligned ranges of equal size, and the victim
+//! is the oldest page of an area with long refault distances.
 
 use super::page_run::PageRun;
 use super::refault_distance::RefaultDistance;
 use std::collections::VecDeque;
 
-/// Largest number of areas. When there would be more, the size of all areas is doubled.
+/// Largest number of areas. If there would be more, the size of all areas is doubled.
 const MAX_AREAS: usize = 128;
-/// Number of victims that are taken from one area before all areas are compared again.
+/// Number of runs that are evicted from one area before all areas are compared again.
 const IN_A_ROW: u32 = 8;
 
-/// The protected runs, by area.
+/// The protected part of local memory: its runs, by the area of pages that they are in.
 #[derive(Debug)]
 pub(super) struct ProtectedPages {
     /// The areas, in the order of their numbers.
     areas: Vec<Area>,
-    /// Each area has 2^`shift` pages.
+    /// Logarithm to base 2 of the number of pages in an area.
     shift: u32,
     pages: usize,
     runs: usize,
-    /// Number of runs that were protected since the start: the time at which the next one is protected.
+    /// Number of runs that were protected since the start. It is the clock by which the age of protected runs is
+    /// measured.
     turn: u32,
-    /// The area of the last victim, and the number of further victims it may provide before all areas are compared.
+    /// Index of the area from which the last run was evicted, and the number of further runs to evict from it before
+    /// all areas are compared.
     victim_area: (usize, u32),
 }
 
 #[derive(Debug, Default)]
 struct Area {
     number: u32,
-    /// The protected runs, oldest first, each with the time at which it was protected, as a number of runs.
+    /// The protected runs of the area, oldest first, each with the value of `turn` at which it was protected.
     runs: VecDeque<(PageRun, u32)>,
-    /// The time of the oldest run, if there is one. It is cached because it is read often.
+    /// Value of `turn` at which the oldest run was protected, if there is a run. It is cached because it is read often.
     since: Option<u32>,
-    /// The refault distance of all pages of the area, including those that were evicted from the probationary part.
+    /// Mean refault distance of all pages of the area, including those that were evicted from the probationary part.
     refault_distance: RefaultDistance,
 }
 
@@ -76,16 +78,16 @@ impl ProtectedPages {
         area.since.get_or_insert(turn);
     }
 
-    /// Removes and returns the run that was protected first.
+    /// Removes and returns the run that has been protected for longest.
     pub(super) fn oldest(&mut self) -> Option<PageRun> {
         let age = |area: &Area| area.since.map(|since| self.turn.wrapping_sub(since));
         let oldest = self.areas.iter().enumerate().max_by_key(|(_, area)| age(area))?;
         self.take_from(oldest.0)
     }
 
-    /// Removes and returns the oldest run of the area with the largest product of the run's age and the mean refault
-    /// distance. So pages of arrays that are traversed often remain protected, as do the newest pages of a moving
-    /// window.
+    /// Removes and returns the oldest run of the area with the largest product of two numbers: the age of that run, and
+    /// the mean refault distance of the area. So pages of arrays that are traversed often remain protected, and so do
+    /// the pages that a loop has come to most recently.
     pub(super) fn take_victim(&mut self, now: u32, local: usize) -> Option<PageRun> {
         let (at, left) = self.victim_area;
         let again = left > 0 && self.areas.get(at).is_some_and(|area| area.since.is_some());
@@ -110,14 +112,14 @@ impl ProtectedPages {
         lowest
     }
 
-    /// Records the eviction of a run from either part.
+    /// Records the eviction of a run from either part of local memory.
     pub(super) fn evicted(&mut self, run: PageRun, now: u32, local: usize) {
         let refault_distance = &mut self.area_of(run).refault_distance;
         refault_distance.advance(now, local);
         refault_distance.evicted(run.pages);
     }
 
-    /// Takes back the eviction of a run that could not be evicted.
+    /// Uncounts the eviction of a run that could not be evicted after all.
     pub(super) fn not_evicted(&mut self, run: PageRun) {
         self.area_of(run).refault_distance.not_evicted(run.pages);
     }

@@ -1,18 +1,19 @@
-//! Estimates mean refault distances. Evicted pages that have not refaulted yet are taken into account.
+//! Estimates mean refault distances. Evicted pages that have not refaulted yet count as well.
 
-/// An estimate of the mean refault distance, in evictions. Pages that are still swapped out contribute the distance so
-/// far, as censored observations.
+/// An estimate of the mean refault distance, as a number of evictions. Pages that have not refaulted yet contribute the
+/// distance until now, as censored observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RefaultDistance {
-    /// Number of pages that are swapped out.
+    /// Number of evicted pages that have not refaulted yet.
     pub(super) absent: f64,
-    /// Sum of the distances for which pages were swapped out, or have been so far, in evictions.
+    /// Sum of the distances between evictions and refaults, or between evictions and now for pages that have not
+    /// refaulted.
     pub(super) time: f64,
     /// Number of refaults.
     pub(super) refaults: f64,
-    /// Number of evictions up to which `time` is summed.
+    /// Value of the eviction clock up to which `time` is summed.
     now: u32,
-    /// Number of evictions at which the weight of old observations was last reduced.
+    /// Value of the eviction clock when the weight of old observations was last reduced.
     faded: u32,
 }
 
@@ -22,7 +23,7 @@ impl RefaultDistance {
         self.absent += f64::from(pages);
     }
 
-    /// Takes back evictions.
+    /// Uncounts evictions of pages that could not be evicted after all, or that refaulted.
     pub(super) fn not_evicted(&mut self, pages: u32) {
         self.absent = (self.absent - f64::from(pages)).max(0.0);
     }
@@ -33,7 +34,7 @@ impl RefaultDistance {
         self.refaults += f64::from(pages);
     }
 
-    /// Moves the clock to `now`, with `local` pages of local memory.
+    /// Advances the eviction clock to `now`. Local memory has `local` pages.
     pub(super) fn advance(&mut self, now: u32, local: usize) {
         self.time += self.absent * f64::from(now.wrapping_sub(self.now));
         self.now = now;
@@ -45,13 +46,14 @@ impl RefaultDistance {
         }
     }
 
-    /// Returns the mean, which starts at half of the `local` pages of local memory until there are observations.
+    /// Returns the mean refault distance. Before there are observations, it is half of `local`, the number of pages of
+    /// local memory.
     pub(super) fn mean(&self, local: usize) -> f64 {
         const LITTLE: f64 = 32.0;
         (self.time + LITTLE * local as f64 / 2.0) / (self.refaults + LITTLE)
     }
 
-    /// Adds the observations of another estimate.
+    /// Adds the observations of another area.
     pub(super) fn add(&mut self, others: RefaultDistance) {
         self.absent += others.absent;
         self.time += others.time;

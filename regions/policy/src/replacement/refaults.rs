@@ -2,21 +2,22 @@
 
 /// Number of classes of distances, one for each power of two.
 const CLASSES: usize = 32;
-/// Share of the refaults, in percent, that determine the working set. The others, such as those of data that a
+/// Share of the refaults, in percent, that determine the working set. The other refaults, such as those of data that a
 /// program uses once in a while, would cost more memory than they save time.
 const COVERED: u64 = 95;
 
-/// Counts of refaulted pages by refault distance: the number of pages that were evicted between the eviction of a
-/// page and its refault. It is the number of pages by which local memory was too small to hold the page.
+/// Number of refaulted pages by refault distance. The refault distance of a page is the number of pages that were
+/// evicted between its eviction and its refault. It is also the number of pages by which local memory was too small to
+/// hold the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refaults([DistanceClass; CLASSES]);
 
-/// Refaults at distances from 2^n pages up to the next power of two; those at distance 0 are in the first class.
+/// The refaults at distances of at least 2^n pages and below 2^(n+1). Those at distance 0 are in the class of n = 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct DistanceClass {
-    /// Number of pages.
+    /// Number of refaulted pages.
     pages: u64,
-    /// Sum of their distances.
+    /// Sum of the refault distances of these pages.
     distance: u64,
 }
 
@@ -28,7 +29,7 @@ impl Refaults {
         class.distance += u64::from(pages) * u64::from(distance);
     }
 
-    /// Returns the refaults since `before`, an earlier copy.
+    /// Returns the refaults since `before`, an earlier copy of these counts.
     #[must_use]
     pub fn since(&self, before: &Refaults) -> Refaults {
         Refaults(core::array::from_fn(|at| DistanceClass {
@@ -46,8 +47,8 @@ impl Refaults {
     /// Returns how many more pages local memory needs to hold the working set; 0 without refaults.
     ///
     /// By Little's law, the number of evicted pages that will refault is their rate of refaults times their mean time
-    /// until the refault. With the clock of evictions the rate is one page a tick, so that the number of pages is the
-    /// mean distance. The classes of the longest distances are left out as long as 95 percent of the
+    /// until the refault. Time is measured in evictions, so that the rate is one page per unit of time, and the number
+    /// of pages is the mean distance. The classes of the longest distances are left out while 95 percent of the
     /// refaults remain.
     #[must_use]
     pub fn missing(&self) -> u64 {
@@ -69,7 +70,7 @@ mod tests {
     use super::super::tests::refaults;
     use super::*;
 
-    /// Compares the working set that the refaults of `pages` show with `want` pages: at most a third apart.
+    /// Checks that the working set computed from the refaults of `pages` differs from `want` pages by at most a third.
     #[track_caller]
     fn check(name: &str, local: usize, want: u64, pages: impl Iterator<Item = u32>) {
         let found = local as u64 + refaults(local, pages).missing();

@@ -1,8 +1,8 @@
 use super::*;
 use std::collections::HashMap;
 
-/// Runs a sequence of pages through a memory of `local` pages. Returns the share of hits, the resident pages at the
-/// end, and the queue.
+/// Simulates accesses to `pages` in their order, with `local` pages of local memory. Returns the share of hits, the
+/// resident pages at the end, and the queue.
 fn simulate(local: usize, pages: impl Iterator<Item = u32>) -> (f64, HashMap<u32, ()>, ReplacementQueue) {
     let mut queue = ReplacementQueue::new();
     let mut resident: HashMap<u32, ()> = HashMap::new();

@@ -1,8 +1,8 @@
-//! Describes a fault, and which pages around it are resident.
+//! Describes a fault, and which pages around the faulting page are resident.
 
 use core::ops::Range;
 
-/// The use of the pages around a page that is touched.
+/// How a program uses the pages around a page that it touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Access {
@@ -18,23 +18,23 @@ impl Access {
     pub const ALL: [Access; 2] = [Access::Dense, Access::Strided];
 }
 
-/// A fault on a page that is not resident, with the state of its neighbourhood.
+/// A fault on a page that is not resident, with what is known of the pages around it.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultContext {
-    /// Number of the page.
+    /// Number of the faulting page.
     pub page: usize,
-    /// Whether the pages before (`[0]`) and after (`[1]`) this one are resident.
+    /// Whether the page before (`[0]`) and the page after (`[1]`) the faulting page are resident.
     pub resident_neighbours: [bool; 2],
-    /// Whether every page of the transfer unit before (`[0]`) and after (`[1]`) this one is resident: evidence of a
-    /// sequential scan in that direction.
+    /// Whether every page of the transfer unit that lies before (`[0]`) and after (`[1]`) the faulting page is
+    /// resident: evidence of a sequential scan in that direction.
     pub scanned: [bool; 2],
-    /// Sizes of the transfer units at this page, in pages, by [`Access`].
+    /// Sizes of the transfer units at the faulting page, in pages, by [`Access`].
     pub units: [usize; 2],
 }
 
 impl FaultContext {
-    /// Describes a fault at a page of the segment `within`. `units` are the sizes of transfer units there, and
-    /// `is_resident` returns whether another page is resident.
+    /// Describes a fault at `page`, in the segment with the pages `within`. `units` are the sizes of transfer units
+    /// there by [`Access`], and `is_resident` returns whether another page is resident.
     pub fn new(
         page: usize,
         units: [usize; 2],
@@ -52,7 +52,7 @@ impl FaultContext {
         FaultContext { page, resident_neighbours, scanned, units }
     }
 
-    /// Returns whether a sequential scan in this direction may have caused the fault.
+    /// Returns whether a sequential scan in this direction (`forward`: to higher pages) may have caused the fault.
     pub(super) fn is_scan(&self, forward: bool) -> bool {
         self.scanned[usize::from(!forward)]
     }

@@ -1,4 +1,4 @@
-//! What the pager asks of a prefetch policy, and the baseline: nothing is prefetched.
+//! The interface of prefetch policies to the pager, and the baseline, which prefetches nothing.
 
 use super::fault_context::{Access, FaultContext};
 use crate::PageNumber;
@@ -9,8 +9,8 @@ use core::ops::Range;
 pub trait Prefetch: Debug + Send {
     /// Observes a fault and returns how the pages around it are used.
     ///
-    /// Calls `prefetch` for the pages that are expected to be used next, at most `most` in total, and `passed` for
-    /// those that were prefetched and that the program has passed without a fault since the last one.
+    /// Calls `prefetch` for the pages that are expected to be used next, at most `most` in total. Calls `passed` for
+    /// prefetched pages that the program has used without a fault since the last fault of their stream.
     fn on_fault(
         &mut self,
         fault: &FaultContext,
@@ -20,7 +20,7 @@ pub trait Prefetch: Debug + Send {
     ) -> Access;
 }
 
-/// Prefetches nothing, and takes the neighbours of each page to be used as well.
+/// Prefetches nothing, and assumes that the neighbours of each page are used, too.
 #[derive(Debug)]
 pub struct NoPrefetch;
 

@@ -1,46 +1,47 @@
-//! Follows strided streams: accesses to rows, which are pieces of memory at a constant distance, with unused pages
-//! between them.
+//! Follows strided streams. Such a stream uses *rows*, which are pieces of memory at a constant distance, with unused
+//! pages between them.
 
 use super::fault_context::{Access, FaultContext};
 use core::ops::Range;
 
-/// Largest number of steps over which a stride is averaged. The more there are, the further rows can be predicted.
+/// Largest number of steps over which a stride is averaged. The more steps, the further ahead rows can be predicted.
 const MAX_SAMPLES: f64 = 256.0;
 /// The middle and the end of a page, measured in pages from its start.
 pub(super) const MIDDLE: f64 = 0.5;
 const END: f64 = 0.999;
-/// A fault belongs to a stream if its distance from the expected row is at most half a page for strides of fewer than
-/// `NEAR` pages, and at most `SLACK` pages for longer ones.
+/// A fault belongs to a stream if its distance from the expected row is at most half a page for strides below `NEAR`
+/// pages, and at most `SLACK` pages for longer strides.
 pub(super) const NEAR: f64 = 4.0;
 pub(super) const SLACK: f64 = 1.5;
-/// Range of distances of a fault from the start of its row, in pages, from which follows that the row is wider than two
-/// pages.
+/// Distances of a fault from the start of its row, in pages, which show that the row is wider than two pages.
 const WIDE: Range<f64> = 1.5..3.5;
 
-/// The state of a strided stream.
+/// The position, stride and row length of a strided stream, estimated from its faults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StridedStream {
-    /// Estimated start of the last row, in pages. It may be within a page, which a fault does not tell.
+    /// Estimated position of the start of the last row, in pages from page 0. It need not be a whole number: a row may
+    /// start inside a page.
     at: f64,
-    /// Estimated error of the row's start, in pages.
+    /// Largest error of `at`, in pages.
     off: f64,
-    /// Length of a row beyond the page in which it starts, in pages.
+    /// Length of a row beyond the page in which the row starts, in pages.
     reach: f64,
-    /// Distance between the starts of two rows, in pages. It need not be a whole number.
+    /// Distance between the starts of two successive rows, in pages. It need not be a whole number.
     pub(super) stride: f64,
-    /// Number of steps that the stride was averaged over, at most [`MAX_SAMPLES`].
+    /// Number of steps over which the stride was averaged, at most [`MAX_SAMPLES`].
     steps: f64,
-    /// Number of these steps in which the program continued into the pages next to the row.
+    /// Number of steps, of those in `steps`, after which the program also used the pages next to the row.
     wide: f64,
-    /// The use of the pages. Wide rows are pieces of an array that is scanned.
+    /// How the stream uses the pages around its rows: densely if rows are so wide that they are pieces of a scanned
+    /// array.
     pub(super) access: Access,
-    /// Whether the stream consists of several sequential scans in parallel. A fault that no scan can have caused does
-    /// not belong to such a stream.
+    /// Whether the stream consists of several parallel sequential scans. A fault that no scan can have caused does not
+    /// belong to such a stream.
     in_scan: bool,
 }
 
 impl StridedStream {
-    /// Starts a stream at a fault. Earlier faults precede it at distances of `stride` pages.
+    /// Starts a stream at `fault`, which two earlier faults precede at distances of `stride` pages.
     pub(super) fn new(fault: &FaultContext, stride: f64) -> StridedStream {
         let in_scan = fault.is_part_of_scan();
         let access = if in_scan { Access::Dense } else { Access::Strided };
@@ -48,8 +49,8 @@ impl StridedStream {
         StridedStream { at, off: MIDDLE, reach: 0.0, stride, steps: 2.0, wide: 0.0, access, in_scan }
     }
 
-    /// Returns the number of steps to the row that is nearest to the middle of a page, and the distance of the page
-    /// from it.
+    /// Returns the number of steps from the last row to the row that is nearest to the middle of `page`, and the
+    /// distance in pages from that row to the middle of `page`.
     fn nearest(&self, page: usize) -> (f64, f64) {
         let distance = page as f64 + MIDDLE - self.at;
         let steps = (distance / self.stride).round();
@@ -72,7 +73,7 @@ impl StridedStream {
         (may && (0.0..=farthest).contains(&steps) && off.abs() <= slack).then_some(steps)
     }
 
-    /// Records that the program may have continued from a row into the pages next to it.
+    /// Notes whether `fault` shows that the program continued from a row into the pages next to it.
     pub(super) fn notice(&mut self, fault: &FaultContext) {
         let (steps, off) = self.nearest(fault.page);
         let resident_neighbours =
@@ -86,11 +87,11 @@ impl StridedStream {
         }
     }
 
-    /// Moves the stream by `steps` to a fault.
+    /// Notes that the stream has moved by `steps` steps, to the row (the piece of memory used at one step) of `fault`,
+    /// and corrects the estimates of position and stride.
     ///
-    /// A fault does not tell where in its page the row starts, but each one narrows the estimate, so that fewer pages
-    /// are prefetched in vain. The row starts in the page of the fault, or if the page before is resident, possibly in
-    /// that one.
+    /// A fault does not tell where in its page the row starts, but each fault narrows the estimate, so that fewer pages
+    /// are prefetched in vain. The row starts in the faulting page, or possibly in the page before if that is resident.
     pub(super) fn follow(&mut self, fault: &FaultContext, steps: f64) {
         let expected = self.at + steps * self.stride;
         let off = (self.off + steps * MIDDLE / self.steps).min(MIDDLE);
@@ -114,7 +115,7 @@ impl StridedStream {
         self.stride += (self.at - expected) / self.steps;
     }
 
-    /// Returns the pages of the row after this number of steps.
+    /// Returns the pages of the row that follows `steps` steps after the last one.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

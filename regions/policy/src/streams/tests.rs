@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::HashSet;
 
-/// The memory of a program, in which nothing is evicted.
+/// Simulates the memory of a program, in which nothing is evicted.
 #[derive(Default)]
 struct SimulatedMemory {
     streams: Streams,
@@ -35,7 +35,7 @@ impl SimulatedMemory {
     }
 }
 
-/// Returns the memory of a program that touches `pages`.
+/// Simulates a program that touches `pages` in their order, with transfer units of `units` pages by access.
 fn run(pages: impl IntoIterator<Item = usize>, units: [usize; 2]) -> SimulatedMemory {
     let mut memory = SimulatedMemory::default();
     pages.into_iter().for_each(|page| memory.touch(page, units));

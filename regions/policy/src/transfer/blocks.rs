@@ -1,8 +1,8 @@
-//! Records the costs of leader blocks, and compares neighbouring blocks of two classes.
+//! Records the costs of leader blocks, and compares blocks of one class with their neighbours of another class.
 
 use core::ops::Range;
 
-/// Number of blocks on each side with which a block is compared.
+/// Number of blocks on each side of a block with which it is compared.
 const NEAR: usize = 2;
 
 /// The observed cost of one block.
@@ -11,7 +11,7 @@ struct BlockCost {
     number: usize,
     fills: u64,
     pages: u64,
-    /// Number of filled pages that have been evicted again.
+    /// Number of filled pages that were evicted since.
     evicted: u64,
     ns: f64,
 }
@@ -23,7 +23,7 @@ impl BlockCost {
         self.ns += ns;
     }
 
-    /// Returns the number of filled pages.
+    /// Returns the number of pages that were filled.
     const fn pages(&self) -> f64 {
         self.pages as f64
     }
@@ -35,7 +35,7 @@ impl BlockCost {
     }
 }
 
-/// The leader blocks of one class in which a page was filled, by block number.
+/// The costs of the leader blocks of one class in which a page was filled, sorted by block number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlockCosts(Vec<BlockCost>);
 
@@ -51,21 +51,22 @@ impl BlockCosts {
         self.0[at].filled(pages, ns as f64);
     }
 
-    /// Adds a fill by the other kind of access to a block that has had a fill by this kind.
+    /// Adds a fill by the other kind of access (dense or strided) to a block that has had a fill by this kind of
+    /// access.
     pub(super) fn filled_otherwise(&mut self, number: usize, pages: usize, ns: f64) {
         if let Some(block) = self.seen(number) {
             block.filled(pages, ns);
         }
     }
 
-    /// Counts evicted pages of a block that has had a fill, at most as many as were filled.
+    /// Counts evicted pages of a block that has had a fill, but not more than were filled.
     pub(super) fn evicted(&mut self, number: usize, pages: usize) {
         if let Some(block) = self.seen(number) {
             block.evicted = (block.evicted + pages as u64).min(block.pages);
         }
     }
 
-    /// Returns a block if it has had a fill.
+    /// Returns the block with this number if it has had a fill.
     fn seen(&mut self, number: usize) -> Option<&mut BlockCost> {
         let at = self.0.binary_search_by_key(&number, |block| block.number).ok()?;
         Some(&mut self.0[at])
@@ -79,7 +80,7 @@ impl BlockCosts {
         self.0.len()
     }
 
-    /// Adds the blocks of another epoch. A block that has fills in both is then listed twice.
+    /// Adds the blocks of another epoch. A block that has fills in both epochs is then listed twice.
     pub(super) fn append(&mut self, other: &BlockCosts) {
         self.0.extend(&other.0);
         self.0.sort_by_key(|block| block.number);
@@ -101,18 +102,19 @@ impl BlockCosts {
     }
 }
 
-/// The price of one fill's evictions, in nanoseconds.
+/// The prices, in nanoseconds, by which set dueling charges a fill for the evictions that it causes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EvictionPrice {
-    /// Price of one more eviction of the unit.
+    /// Price for each filled transfer unit, because the unit will be evicted once more.
     pub(super) unit: f64,
-    /// Price of one more eviction of a page.
+    /// Price for each filled page, because the page will be evicted once more.
     pub(super) page: f64,
-    /// Price of a page's use of local memory until its eviction, which caused refaults of other pages.
+    /// Price for each filled page that was evicted again, because the local memory that it used made other pages
+    /// refault.
     pub(super) room: f64,
 }
 
-/// A subset of the blocks of one class.
+/// Some of the leader blocks of one class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample<'a>(&'a [BlockCost]);
 
@@ -121,19 +123,20 @@ impl Sample<'_> {
         self.0.len()
     }
 
-    /// Returns the mean number of pages and the mean time in nanoseconds of a block.
+    /// Returns the mean over all blocks of their filled pages, and the mean of their time in nanoseconds.
     pub(super) fn of_one(self) -> (f64, f64) {
         (self.mean(BlockCost::pages), self.mean(|block| block.ns))
     }
 
-    /// Returns the mean time that the program waits for a page, in nanoseconds.
+    /// Returns the mean time in nanoseconds for which the program waits for a page.
     pub(super) fn page_ns(self) -> f64 {
         let (pages, ns) = self.of_one();
         ns / pages.max(1.0)
     }
 
-    /// Compares blocks of the class `others` with their neighbours of this class. Returns by how many nanoseconds they
-    /// cost less on average, and the square of the standard error, or `None` if a class has fewer than three blocks.
+    /// Compares blocks of the class `others` with their neighbours in `self`. Returns by how many nanoseconds the
+    /// blocks of `others` cost less on average, and the square of the standard error. Returns `None` if a class has
+    /// fewer than three blocks.
     pub(super) fn less(self, others: Sample<'_>, price: EvictionPrice) -> Option<(f64, f64)> {
         if self.0.len().min(others.0.len()) < 3 {
             return None;
@@ -144,8 +147,8 @@ impl Sample<'_> {
         Some((mean, others.mean(|it| (less(it) - mean).powi(2)) / (others.len() - 1) as f64))
     }
 
-    /// Returns the share of pages by which blocks of `others` fill fewer than their neighbours of this class. Blocks
-    /// with few pages and blocks with many have the same weight.
+    /// Returns by which share of pages blocks of `others` fill fewer pages than their neighbours in `self`. Blocks with
+    /// few pages and blocks with many have the same weight.
     pub(super) fn fewer(self, others: Sample<'_>) -> f64 {
         others.mean(|other| {
             let (these, others) = (self.near(other, BlockCost::pages), other.pages());
@@ -153,7 +156,8 @@ impl Sample<'_> {
         })
     }
 
-    /// Returns the mean of `of` over the neighbours of a block: blocks differ, but those of one array are alike.
+    /// Returns the mean of `of` over the blocks next to `other`. Only near blocks are compared, because blocks differ,
+    /// but those of one array are alike.
     fn near(self, other: &BlockCost, of: impl Fn(&BlockCost) -> f64) -> f64 {
         let at = self.0.partition_point(|block| block.number < other.number);
         Sample(&self.0[at.saturating_sub(NEAR)..(at + NEAR).min(self.0.len())]).mean(of)

@@ -1,10 +1,11 @@
 //! The tuner of DLM (Midorikawa et al., FIT 2011): working set against local memory, at the end of each compute core.
 //!
-//! At each end, the number of units that were swapped in (the working set) is compared with the number of units that
-//! fit into local memory. If they do not fit, units become smaller: at once the largest size of which that number
-//! fits. A smaller size may be slower at first and still lead to one that fits: in DLM's own table the core takes
-//! 14.5 s, then 18.47 s, then 0.82 s. Times are therefore only compared between sizes at which the working set fits.
-//! While it does not, the next smaller size is tried, and only when none is left is the fastest of all chosen.
+//! At each end, the number of units that were paged in (the working set) is compared with the number of units that fit
+//! into local memory. If the working set does not fit, the unit becomes smaller: at once the largest size at which that
+//! number of units fits. A smaller size may be slower at first and still lead to one that fits: in DLM's own table the
+//! core takes 14.5 s, then 18.47 s, then 0.82 s. Times are therefore only compared between sizes at which the working
+//! set fits. While it does not fit, the next smaller size is tried. Only if it fits at no size, the fastest size is
+//! chosen.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 pub struct Iteration {
     /// Size of a transfer unit, in base pages.
     pub unit: usize,
-    /// Number of distinct units that were swapped in.
+    /// Number of distinct units that were paged in.
     pub working_set: usize,
     /// Size of local memory, in base pages.
     pub local: usize,
@@ -28,17 +29,17 @@ impl Iteration {
         self.local / self.unit
     }
 
-    /// Returns whether the working set fits into local memory.
+    /// Returns whether the units of the working set fit into local memory.
     #[must_use]
     pub const fn fits(&self) -> bool {
         self.local_units() >= self.working_set
     }
 }
 
-/// The tuner of one compute core.
+/// The tuner of one compute core, which chooses the size of transfer units.
 #[derive(Clone, Debug)]
 pub struct ComputeCore {
-    /// The smallest and the largest size of a unit.
+    /// The smallest and the largest size of a unit, in pages.
     bounds: (usize, usize),
     tried: Vec<Iteration>,
     settled: bool,
@@ -51,7 +52,7 @@ impl ComputeCore {
         ComputeCore { bounds: (smallest, largest), tried: Vec::new(), settled: false }
     }
 
-    /// Records the end of an iteration, and returns the size of units for the next one, in base pages.
+    /// Records the end of an iteration, and returns the size of units for the next iteration, in base pages.
     pub fn end(&mut self, now: Iteration) -> usize {
         let known = self.tried.iter().position(|it| it.unit == now.unit);
         match known {
@@ -82,8 +83,8 @@ impl ComputeCore {
         self.fastest(Iteration::fits).unwrap_or(now.unit)
     }
 
-    /// Returns the largest size below the current one at which as many units fit into local memory as were swapped in,
-    /// assuming that the program uses one page of each. Returns the smallest size if there is none.
+    /// Returns the largest size below the current one at which as many units fit into local memory as were paged in. It
+    /// assumes that the program uses one page of each unit. Returns the smallest size if there is none.
     fn large_enough(&self, now: Iteration) -> usize {
         let mut unit = now.unit;
         while unit > self.bounds.0 {
@@ -104,7 +105,7 @@ impl ComputeCore {
 mod tests {
     use super::*;
 
-    /// Sizes in KiB with pages of 4 KiB, as in DLM's tables.
+    /// Makes an iteration. Sizes of units are in KiB with pages of 4 KiB, as in DLM's tables.
     fn iteration(kib: usize, working_set: usize, local_units: usize, seconds: f64) -> Iteration {
         let unit = kib / 4;
         Iteration { unit, working_set, local: local_units * unit, took: Duration::from_secs_f64(seconds) }
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(core.end(iteration(128, 100, 1216, 2.0)), 32);
     }
 
-    /// Where no size fits, each is tried once, and then the fastest remains.
+    /// If the working set fits at no size, each size is tried once, and then the fastest one is kept.
     #[test]
     fn fastest_size_is_chosen_if_none_fits() {
         for fastest in [1, 16, 32, 512_usize] {

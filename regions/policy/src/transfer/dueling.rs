@@ -10,17 +10,17 @@
 //! ```
 //!
 //! Programs have phases which want different sizes. Time is therefore counted in epochs: one ends when as many pages
-//! were filled as the program has. A gain within an epoch must be large to count; one that lasts for a window of
-//! eight epochs need not. Each epoch has other leader blocks.
+//! were filled as the program has. A gain within an epoch must be large to count; a gain that lasts for a *tuning
+//! window* of eight epochs may be small. Each epoch has other leader blocks.
 //!
 //! The cost of a fill is the time that the thread waited, plus the cost of the evictions that its pages cause. Each
-//! filled page makes another one be evicted earlier, which therefore refaults, the more often the shorter refault
-//! distances are, at the price of a page in units of the size in force, or of the average page if there are several
-//! regions. So pages that are not used are charged once they are evicted; until then the program may still use them.
-//! Each filled unit is also evicted once more, which has a cost per unit and one per page: this charges small units.
-//! Where blocks are used whole, so that other sizes fill the same pages, these costs are compared per page, which
-//! shows differences of a tenth where blocks show those of a third, because blocks differ more in how many of their
-//! pages are still resident.
+//! filled page makes another page be evicted earlier, which may therefore refault: the more often, the shorter refault
+//! distances are. The price of such a refault is that of a page in units of the size in force, or of the average page
+//! if there are several regions. A filled page is charged this price once it is evicted, since until then the program
+//! may still use it. In addition, each filled unit is evicted once more, which has a cost per unit and one per page.
+//! The cost per unit charges small units. If blocks are used whole, other sizes fill the same pages, and costs are
+//! compared per page. That shows differences of a tenth, and a comparison per block only those of a third, because
+//! blocks differ more in how many of their pages are still resident.
 
 use super::blocks::{BlockCosts, EvictionPrice};
 use super::gains::{DOUBLE, Gains, HALF, SIGNIFICANT};
@@ -29,33 +29,37 @@ use super::parts::{RegionPart, RegionParts};
 use crate::MAX_TRANSFER;
 use core::ops::Range;
 
-/// Number of fills between two comparisons, and in leader blocks of half the size before the first one.
+/// Number of fills between two comparisons of the sizes, and number of fills in leader blocks of half the size before
+/// the first comparison.
 const CHECK_INTERVAL: u64 = 128;
-/// Number of fills after which new leader blocks are chosen if a class has too few.
+/// Number of fills after which new leader blocks are chosen if a class of leader blocks has too few.
 const MAX_EPOCH_FILLS: u64 = 8192;
-/// Required gain at the end of a window: the share of the waiting time that a change of the size must save.
+/// Required gain at the end of a tuning window: the share of the waiting time that a change of the size must save.
 const GAIN: f64 = 0.05;
-/// Required gain of halving (`[0]`) and doubling (`[1]`) after one epoch of a window. After *n* epochs it is divided by
-/// the square root of *n*, because a short observation may cover only one phase of the program. Doubling must gain
-/// more, because units that are too large can cost hundreds of times as much as the best, units that are too small a
-/// few times.
+/// Required gain of halving (`[0]`) and doubling (`[1]`) the size after one epoch, as a share of the waiting time.
+/// After *n* epochs it is divided by the square root of *n*, because a short observation may cover only one phase of
+/// the program. Doubling must gain more: units that are too large can cost hundreds of times as much as the best size,
+/// and units that are too small only a few times as much.
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
-/// Required gain of halving (`[0]`) and doubling (`[1]`) within the first epoch, in place of [`GAIN_EARLY`]. A size
-/// that has lasted for a window changes before the end of the next one only if some consecutive epochs gain the larger
-/// of the two.
+/// Required gain of halving (`[0]`) and doubling (`[1]`) the size within the first epoch, as a share of the waiting
+/// time, in place of [`GAIN_EARLY`]. A size that has lasted for a tuning window changes before the end of the next one
+/// only if some consecutive epochs gain the larger of the two shares.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
-/// Required gain of doubling once the window has as many epochs as the backoff, if the program uses all pages of each
-/// block. Then larger units fill no pages in vain, so that a wrong change costs little.
+/// Required gain of doubling the size, as a share of the waiting time, if the program uses all pages of each block. It
+/// holds once as many epochs as the backoff have passed. Since larger units then fill no pages in vain, a wrong change
+/// costs little.
 const GAIN_WHOLE: f64 = 0.1;
-/// Factor on the required gain of a second change in the same direction, in the first epoch after the first one.
+/// Factor on the required gain of a second change of the size in the same direction, in the first epoch after the first
+/// change.
 const SAME_WAY: f64 = 0.25;
-/// Number of epochs in a window while a size is new. Once it has lasted for a window, fewer leader blocks are sampled,
-/// and windows are longer by the same factor.
+/// Number of epochs in a tuning window while a size is new. Once a size has lasted for one, fewer leader blocks are
+/// sampled, and tuning windows are longer by the same factor.
 const WINDOW: f64 = 8.0;
-/// Smallest number of epochs that can change a size that lasted, so that one phase of the program does not.
+/// Smallest number of epochs after which a size that has lasted for a tuning window can change, so that a single phase
+/// of the program does not change it.
 const MIN_SETTLED_EPOCHS: f64 = 3.0;
-/// Largest backoff: the number of times that a window is longer than usual. It doubles whenever the size changes back,
-/// so that a program whose phases need different sizes gets one that is good for all of them.
+/// Largest backoff, the factor by which a tuning window is longer than usual. It doubles whenever the size changes
+/// back, so that a program whose phases need different sizes gets one that is good for all of them.
 const MAX_BACKOFF: f64 = 8.0;
 
 /// The costs of evictions, which set dueling adds to the time of fills.
@@ -67,18 +71,19 @@ pub struct Costs {
     pub evict_unit_ns: f64,
     /// The part of `evict_ns` that each page costs, in nanoseconds per page.
     pub evict_page_ns: f64,
-    /// Number of refaults that one filled page causes, by taking room from others.
+    /// Number of refaults of other pages that one filled page causes by using local memory.
     pub refaults_per_fill: f64,
-    /// Mean time that the program waits for a page, in nanoseconds, over all regions; `None` with a single region.
+    /// Mean time in nanoseconds for which the program waits for a page, over all regions; `None` if there is a single
+    /// region.
     pub page_ns: Option<f64>,
-    /// Number of pages with contents, resident or swapped out. An epoch ends when as many were filled.
+    /// Number of pages with contents, resident or not. An epoch ends when as many pages were filled.
     pub epoch_pages: usize,
 }
 
-/// The fills and their costs in the current epoch.
+/// The fills of the current epoch, and their costs.
 #[derive(Debug, Default)]
 struct Epoch {
-    /// The leader blocks of each class.
+    /// The costs of the leader blocks, by class.
     blocks: [BlockCosts; 3],
     fills: u64,
     pages: u64,
@@ -89,40 +94,40 @@ struct Epoch {
 pub struct SizeChange {
     /// New size, in pages.
     pub unit: usize,
-    /// The part of the region that it applies to; `None` for all of the region.
+    /// The part of the region to which the change applies; `None` for all of the region.
     pub part: Option<RegionPart>,
 }
 
-/// The duel of sizes in one region, for one kind of access.
+/// Compares sizes of transfer units in one region, for one kind of access, and chooses the best.
 #[derive(Debug)]
 pub struct SetDuel {
     unit: usize,
     epoch: Epoch,
-    /// The gains in earlier epochs of the window.
+    /// The gains of other sizes in the earlier epochs of the tuning window.
     gains: Gains,
-    /// The gains by part of the region in all epochs at this size. They cover more than a window, because differences
-    /// between parts last longer.
+    /// The gains in each part of the region, over all epochs at this size. They cover more than one tuning window,
+    /// because differences between parts last longer than phases.
     parts: RegionParts,
     /// The leader blocks of the current epoch.
     leaders: LeaderBlocks,
-    /// Whether a window passed at this size.
+    /// Whether the size has lasted for a tuning window.
     settled: bool,
     /// Whether sampling is reduced to a few leader blocks.
     reduced: bool,
-    /// Factor on the evidence that a change needs.
+    /// Factor on the evidence that a change of the size needs.
     backoff: f64,
     /// Whether the first fill was seen or is about to happen.
     begun: bool,
-    /// The direction of the last change.
+    /// The direction of the last change of the size, halving or doubling; `None` before the first one.
     last_way: Option<usize>,
     /// Whether evidence from at least one whole epoch is needed for a change of the size.
     whole_epochs: bool,
-    /// The directions that were significantly worse at the end of the last epoch.
+    /// Whether halving and doubling were significantly worse at the end of the last epoch.
     worse: [bool; 2],
 }
 
 impl SetDuel {
-    /// Starts with units of `unit` pages.
+    /// Makes a duel that starts with units of `unit` pages.
     #[must_use]
     pub fn new(unit: usize) -> SetDuel {
         SetDuel {
@@ -141,8 +146,8 @@ impl SetDuel {
         }
     }
 
-    /// Requires whole epochs for a change, for strided access: half a unit always costs less until the program uses
-    /// the other half, which it does late.
+    /// Requires evidence from whole epochs for a change of the size. This is for strided access, where half a unit
+    /// always costs less until the program uses the other half, which it does late.
     #[must_use]
     pub fn with_whole_epochs(self) -> SetDuel {
         SetDuel { whole_epochs: true, ..self }
@@ -176,7 +181,7 @@ impl SetDuel {
         self.unit
     }
 
-    /// Makes the duel of a part of the region that becomes a region of its own, with units of `unit` pages.
+    /// Makes the duel for a part of the region that becomes a region of its own, with units of `unit` pages.
     #[must_use]
     pub fn split_off(&self, unit: usize) -> SetDuel {
         let last_way = (unit != self.unit).then_some(if unit < self.unit { HALF } else { DOUBLE });
@@ -185,8 +190,8 @@ impl SetDuel {
         SetDuel { backoff, last_way, leaders, begun, whole_epochs, ..SetDuel::new(unit) }
     }
 
-    /// Records a fill of `pages` pages at `page` that took `ns` nanoseconds. Returns a change of the size, if there is
-    /// one. If it is of a part of the region, the caller gives that part a duel of its own.
+    /// Records a fill of `pages` pages from `page` on that took `ns` nanoseconds. Returns a change of the size, if
+    /// there is one. If it applies to a part of the region, the caller gives that part a duel of its own.
     pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<SizeChange> {
         let number = page / block(self.unit);
         if let Some(class) = self.leaders.class(number) {
@@ -212,8 +217,8 @@ impl SetDuel {
         Some(SizeChange { unit, part })
     }
 
-    /// Records a fill by the other kind of access, dense or strided, which has a duel of its own. Such fills add to
-    /// the costs of a leader block, because a small unit may leave pages to them.
+    /// Records a fill by the other kind of access (dense or strided), which has a duel of its own. Such fills add to
+    /// the costs of a leader block, because a small unit may leave pages for them to fill.
     pub fn filled_otherwise(&mut self, page: usize, pages: usize, ns: u64) {
         let size = block(self.unit);
         let within = pages.min(size - page % size);
@@ -223,7 +228,7 @@ impl SetDuel {
         }
     }
 
-    /// Records the eviction of pages.
+    /// Records the eviction of pages that this duel's kind of access filled.
     pub fn evicted(&mut self, pages: Range<usize>) {
         let size = block(self.unit);
         let mut first = pages.start;
@@ -237,8 +242,8 @@ impl SetDuel {
         }
     }
 
-    /// Returns the direction in which units cost clearly less, for all blocks or for a part of them. Begins the next
-    /// epoch or window where one ends.
+    /// Returns the direction (halving or doubling) in which units cost clearly less, for all blocks (`None`) or for a
+    /// part of the region. Begins the next epoch or tuning window if one ends.
     fn better_way(&mut self, costs: Costs) -> Option<(Option<RegionPart>, usize)> {
         let epochs = self.epoch.pages as f64 / costs.epoch_pages.max(1) as f64;
         let enough = self.epoch.blocks[LeaderClass::Half as usize].fills() >= CHECK_INTERVAL;
@@ -286,7 +291,8 @@ impl SetDuel {
         None
     }
 
-    /// Returns the share of the wait that a change must gain before the end of a window, for each direction.
+    /// Returns the share of the waiting time that a change must save before the end of a tuning window, for halving and
+    /// doubling.
     fn early(&self, gains: Gains) -> [f64; 2] {
         let epochs = gains.epochs;
         let just_changed = !self.settled && self.gains.epochs <= 0.0;
@@ -312,12 +318,12 @@ impl SetDuel {
         Gains::seen(samples, epochs, self.prices(costs), costs.evict_ns)
     }
 
-    /// Returns the price of a fill's evictions, for each direction.
+    /// Returns the prices of the evictions that a fill causes, for halving and doubling.
     ///
-    /// The room that pages take from others has the same price for all sizes: with prices of their own, large units
-    /// would seem cheap because they take the room of the others. For the same reason, doubling saves no evictions of
-    /// units unless blocks are [used whole](Gains::whole): if all had that size, the pages of a loop might no longer
-    /// fit.
+    /// The local memory that pages take from others has the same price for all sizes. With a price for each size, large
+    /// units would seem cheap, because they take local memory from the others. For the same reason, doubling is not
+    /// credited with fewer evictions of units unless blocks are [used whole](Gains::whole): if all units had twice the
+    /// size, the pages of a loop might no longer fit.
     fn prices(&self, costs: Costs) -> [EvictionPrice; 2] {
         let here = || self.epoch.blocks[LeaderClass::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);
@@ -332,13 +338,13 @@ impl SetDuel {
         self.leaders = self.leaders.next(costs.epoch_pages, self.unit, self.reduced, self.worse);
     }
 
-    /// Begins a window, and drops the observations of the last one.
+    /// Begins a tuning window, and drops the observations of the last one.
     fn next_window(&mut self, costs: Costs) {
         self.gains = Gains::default();
         self.next_epoch(costs);
     }
 
-    /// Returns the size that a direction leads to.
+    /// Returns the size after a change in this direction.
     fn size(&self, way: usize) -> usize {
         if way == HALF { (self.unit / 2).max(1) } else { (self.unit * 2).min(MAX_TRANSFER) }
     }

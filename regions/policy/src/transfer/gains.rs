@@ -2,37 +2,38 @@
 
 use super::blocks::{EvictionPrice, Sample};
 
-/// Indices of the two directions from the size in force, halving and doubling (`DOUBLE`).
+/// Indices of the two directions of a change of the size in force: halving, and doubling (`DOUBLE`).
 pub(super) const HALF: usize = 0;
 pub(super) const DOUBLE: usize = 1;
-/// Index of doubling, compared per page instead of per block.
+/// Index of the comparison of doubling that is made per page instead of per block.
 const BY_PAGE: usize = 2;
 /// Number of standard errors at which a gain is significant. It is large because there are many comparisons.
 pub(super) const SIGNIFICANT: f64 = 3.0;
-/// Largest share by which other sizes may change the number of filled pages of blocks that are considered used whole.
+/// Largest change of the number of filled pages, as a share, by which blocks are still considered used whole at other
+/// sizes.
 const WHOLE: f64 = 0.1;
 
-/// The gains of both directions, per filled page.
+/// The gains per filled page by halving and by doubling the size of transfer units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gains {
     pub(super) epochs: f64,
     /// Number of pages that were filled in units of the size in force.
     pub(super) pages: f64,
-    /// Mean time that the program waits for a page, in nanoseconds.
+    /// Mean time in nanoseconds for which the program waits for a page.
     pub(super) waits: f64,
-    /// Nanoseconds per page that halving and doubling save, by comparing blocks, and that doubling saves, by comparing
-    /// pages; each with the square of its standard error.
+    /// Nanoseconds per page that a change saves, each with the square of its standard error: halving and doubling by a
+    /// comparison of blocks, and doubling by a comparison of pages.
     pub(super) less: [(f64, f64); 3],
     /// The variation of `less` between epochs: sums of squared differences from the mean.
     spread: [f64; 3],
-    /// The shares of pages by which halving and doubling fill fewer.
+    /// Share of the filled pages that halving and doubling save.
     pub(super) fewer: [f64; 2],
 }
 
 impl Gains {
-    /// Compares leader blocks of half the size, the size in force and twice the size. Evictions have the price of each
-    /// direction, and the waiting time includes `evict_ns` nanoseconds per page for them. Returns `None` if there are
-    /// too few blocks of a class.
+    /// Compares leader blocks of half the size, the size in force and twice the size. `prices` are those of evictions
+    /// for halving and doubling, and `evict_ns` nanoseconds per page are added to the waiting time for them. Returns
+    /// `None` if there are too few blocks of a class.
     pub(super) fn seen(
         samples: [Sample<'_>; 3],
         epochs: f64,
@@ -57,7 +58,7 @@ impl Gains {
         Some(Gains { epochs, pages: pages * same.len() as f64, waits, less, spread: [0.0; 3], fewer })
     }
 
-    /// Returns these gains with the weight of `epochs` epochs.
+    /// Returns the same gains, with the weight of `epochs` epochs.
     pub(super) fn in_epochs(self, epochs: f64) -> Gains {
         let share = if self.epochs > 0.0 { epochs / self.epochs } else { 0.0 };
         Gains { epochs, spread: self.spread.map(|it| it * share), ..self }
@@ -88,7 +89,7 @@ impl Gains {
         Gains { pages, ..mean }
     }
 
-    /// Returns the mean of two gains with these weights.
+    /// Returns the mean of two gains, weighted by `mine` and `others`.
     fn mean(self, next: Gains, [mine, others]: [f64; 2]) -> Gains {
         let less = [HALF, DOUBLE, BY_PAGE].map(|way| {
             let ((less, square), (next_less, next_square)) = (self.less[way], next.less[way]);
@@ -105,13 +106,13 @@ impl Gains {
         }
     }
 
-    /// Returns whether blocks are used whole, so that half and twice the size fill about as many pages.
+    /// Returns whether the program uses blocks whole: half and twice the size fill about as many pages.
     pub(super) fn whole(self) -> bool {
         self.fewer[HALF] < WHOLE && -self.fewer[DOUBLE] < WHOLE
     }
 
-    /// Returns the gain of a direction, and its standard error. Where blocks are used whole, doubling is often known
-    /// more precisely per page.
+    /// Returns the gain of a direction, and its standard error. If blocks are used whole, the gain of doubling is often
+    /// known more precisely from the comparison per page.
     fn gain(self, way: usize) -> (f64, f64) {
         let by_page = way == DOUBLE && self.whole() && self.error(BY_PAGE) < self.error(DOUBLE);
         let at = if by_page { BY_PAGE } else { way };
@@ -127,8 +128,8 @@ impl Gains {
         self.less[way].1.max(epochs)
     }
 
-    /// Returns for each direction whether it is better by at least its share in `least` of the waiting time and by
-    /// `errors` standard errors; with a `sign` of -1, whether it is worse.
+    /// Returns for each direction whether it is better by at least its share in `least` of the waiting time, and by
+    /// `errors` standard errors. With a `sign` of -1, returns whether it is worse.
     fn sure(self, least: [f64; 2], errors: f64, sign: f64) -> [bool; 2] {
         [HALF, DOUBLE].map(|way| {
             let (less, error) = self.gain(way);
@@ -136,8 +137,8 @@ impl Gains {
         })
     }
 
-    /// Returns the direction that gains most, if one gains at least its share in `least` of the waiting time and
-    /// `errors` standard errors.
+    /// Returns the direction that gains most, among those that gain at least their share in `least` of the waiting
+    /// time, and `errors` standard errors.
     pub(super) fn best(self, least: [f64; 2], errors: f64) -> Option<usize> {
         match self.sure(least, errors, 1.0) {
             [true, true] if self.less[HALF].0 > self.gain(DOUBLE).0 => Some(HALF),
@@ -147,7 +148,7 @@ impl Gains {
         }
     }
 
-    /// Returns whether a direction gains significantly more than in another part of the region.
+    /// Returns whether a direction gains significantly more here than in another part of the region.
     pub(super) fn more_than(self, other: Gains, way: usize) -> bool {
         let more = self.less[way].0 - other.less[way].0;
         more > SIGNIFICANT * (self.error(way) + other.error(way)).sqrt()

@@ -14,32 +14,33 @@ pub(super) enum LeaderClass {
     Double = 2,
 }
 
-/// One block in this number is a leader of half the size, and one of twice the size. Large regions have fewer leaders
-/// ([`MAX_LEADERS`]).
+/// One block in this number is a leader of half the size, and another one is a leader of twice the size. Large regions
+/// have fewer leaders ([`MAX_LEADERS`]).
 const LEADER_SHARE: usize = 12;
 /// Number of leaders of the size in force for each leader of another size.
 const SAME_SHARE: usize = 3;
-/// Approximate upper bound of the number of leaders of half the size, and of those of twice the size.
+/// Approximate upper bound of the number of leader blocks of half the size, and of that of twice the size.
 const MAX_LEADERS: usize = 4096;
-/// Size of a block, in units. It is small so that a small array has leaders of each class, too.
+/// Size of a leader block in transfer units. It is small so that a small array has leaders of each class, too.
 const BLOCK_UNITS: usize = 8;
-/// Smallest size of a block, in pages.
+/// Smallest size of a leader block in pages.
 const MIN_BLOCK: usize = 16;
-/// Factor by which sampling is reduced: the number of all leaders, or of those whose size is significantly worse, is
-/// divided by this. The remaining ones are enough to notice a change of the program.
+/// Factor by which sampling is reduced: it divides the number of all leader blocks, or only that of a size that is
+/// significantly worse. The remaining leaders are enough to notice a change of the program.
 pub(super) const REDUCTION: usize = 4;
 
-/// Returns the size of a block, in pages, with units of `unit` pages in force. It holds units of twice that size.
+/// Returns the size of a block in pages if units of `unit` pages are in force. A unit of twice that size fits into a
+/// block.
 pub(super) fn block(unit: usize) -> usize {
     (unit * BLOCK_UNITS).clamp(MIN_BLOCK, MAX_TRANSFER)
 }
 
-/// The leader blocks of one epoch, chosen by a hash of their numbers.
+/// Which blocks are leaders in one epoch, chosen by a hash of the block numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaderBlocks {
     /// Whether sampling of half the size (`[0]`) and of twice the size (`[1]`) is reduced.
     reduced: [bool; 2],
-    /// One block in this number is a leader of half the size, and one of twice the size.
+    /// One block in this number is a leader of half the size, and another one is a leader of twice the size.
     share: usize,
     /// Number that is added to the hash, so that each epoch has other leaders.
     salt: usize,
@@ -50,15 +51,15 @@ impl LeaderBlocks {
         LeaderBlocks { reduced: [false; 2], share: LEADER_SHARE, salt: 1 }
     }
 
-    /// Chooses other leader blocks in a region of `pages` pages. With `reduced`, all classes have fewer leaders;
-    /// otherwise only the directions that are `worse` have.
+    /// Chooses other leader blocks for a region of `pages` pages. If `reduced`, all classes have fewer leaders;
+    /// otherwise only the direction or directions that are `worse` have fewer.
     pub(super) fn next(self, pages: usize, unit: usize, reduced: bool, worse: [bool; 2]) -> LeaderBlocks {
         let share = LEADER_SHARE.max(pages / block(unit) / MAX_LEADERS);
         let (share, reduced) = if reduced { (share * REDUCTION, [false; 2]) } else { (share, worse) };
         LeaderBlocks { reduced, share, salt: self.salt.wrapping_add(1) }
     }
 
-    /// Returns the class of a block, if it is a leader.
+    /// Returns the class of the block with number `block`; `None` if it is no leader.
     pub(super) fn class(self, block: usize) -> Option<LeaderClass> {
         // Knuth's multiplicative hash puts neighbours into different classes.
         let hash = (block.wrapping_add(self.salt << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 40;
@@ -71,7 +72,7 @@ impl LeaderBlocks {
         }
     }
 
-    /// Returns the number of blocks for each leader of the size in force.
+    /// Returns the number of blocks per leader of the size in force.
     pub(super) fn one_in(self) -> f64 {
         self.share as f64 / SAME_SHARE as f64
     }

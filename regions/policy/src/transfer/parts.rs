@@ -1,7 +1,7 @@
 //! Finds parts of a region that need another size than the rest.
 //!
 //! The pager does not know where an array begins. The costs of a duel are therefore also recorded for each eighth of
-//! its region. Neighbouring parts that gain by another size, while the whole region does not, become a region of their
+//! its region. Neighbouring parts that gain by another size while the whole region does not become a region of their
 //! own:
 //!
 //! ```text
@@ -14,44 +14,44 @@ use super::gains::Gains;
 use crate::PageNumber;
 use core::ops::Range;
 
-/// Number of parts of a region.
+/// Number of parts into which a region is divided.
 const PARTS: usize = 8;
 /// Number of standard errors at which the gain of a part is significant. It is larger than for a whole region, because
 /// the best of many parts is chosen.
 const SIGNIFICANT_PART: f64 = 4.0;
-/// Number of the part's own epochs before it may be split off: more than one phase of the program.
+/// Number of epochs of a part before it may be split off: enough for more than one phase of the program.
 const MIN_EPOCHS: f64 = 3.0;
-/// Approximate number of leaders of half and of twice the size each that are compared in a part.
+/// Approximate number of leader blocks of half the size, and of twice the size, that are compared in one part.
 const BLOCKS: usize = 6;
-/// Largest weight of earlier epochs, in epochs.
+/// Largest weight of the gains of earlier epochs, as a number of epochs.
 const MAX_EPOCHS: f64 = 64.0;
 
-/// The gains in the parts of a region.
+/// The gains of other sizes in each part of a region.
 #[derive(Debug, Default)]
 pub(super) struct RegionParts {
-    /// The block numbers of the region.
+    /// The range of block numbers of the region.
     blocks: Range<usize>,
     gains: [Gains; PARTS],
-    /// Blocks of each class that are collected until there are enough for a comparison.
+    /// The costs of leader blocks, by class, that are collected until there are enough for a comparison.
     seen: [BlockCosts; 3],
 }
 
 /// Neighbouring parts of a region that become a region of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionPart {
-    /// The pages of these parts. At either end of the region, the range is open, because later blocks may extend the
-    /// region.
+    /// The pages of the parts together. At either end of the region, the range is open, because later blocks may extend
+    /// the region.
     pub pages: Range<PageNumber>,
-    /// The share of the region before these parts.
+    /// Share of the region that lies before the parts.
     pub before: f64,
-    /// The share of the region that these parts are.
+    /// Share of the region that the parts have together.
     pub share: f64,
 }
 
 impl RegionParts {
-    /// Adds the leader blocks of an epoch, of half the size, the size in force and twice the size, which also show the
-    /// extent of the region. `epochs_of` converts a number of pages that were filled in leaders of the size in force to
-    /// epochs of the region, from which the epochs of each part follow.
+    /// Adds the leader blocks of an epoch, by class (half the size, the size in force, twice the size). They also show
+    /// the extent of the region. `epochs_of` converts a number of pages that were filled in leaders of the size in
+    /// force to epochs of the region, from which the epochs of each part follow.
     pub(super) fn add(
         &mut self,
         epoch: &[BlockCosts; 3],
@@ -81,9 +81,9 @@ impl RegionParts {
         self.seen = Default::default();
     }
 
-    /// Returns the neighbouring parts that gain most in one direction, if they are not the whole region, gain at least
-    /// the share of their waiting time that `least` returns, and gain significantly more than the other parts. A block
-    /// has `block` pages.
+    /// Returns the neighbouring parts that gain most in one direction, and that direction. The parts are not the whole
+    /// region, gain at least the share of their waiting time that `least` returns, and gain significantly more than the
+    /// other parts. A block has `block` pages.
     pub(super) fn best(
         &self,
         block: usize,
@@ -110,7 +110,7 @@ impl RegionParts {
         Some((RegionPart { pages, before: share(parts.start), share: share(parts.len()) }, way))
     }
 
-    /// Returns the range of block numbers of a range of parts.
+    /// Returns the block numbers of a range of parts.
     fn range(&self, parts: &Range<usize>) -> Range<usize> {
         let at = |part: usize| self.blocks.start + self.blocks.len() * part / PARTS;
         at(parts.start)..at(parts.end)

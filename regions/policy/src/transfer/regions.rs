@@ -1,6 +1,7 @@
-//! Divides far memory into regions with a transfer size of their own: its segments, and parts of them that need another
-//! size than the rest. Each region has a size for each kind of access, because the same memory may be scanned in one
-//! phase of the program, which needs large units, and accessed by strided streams in the next, which need small ones.
+//! Divides far memory into regions, each with a transfer size of its own: the segments, and parts of segments that need
+//! another size than the rest. Each region has a size for each kind of access, because the same memory may be scanned
+//! in one phase of the program, which needs large units, and accessed by strided streams in the next, which need small
+//! ones.
 
 use super::dueling::{Costs, SetDuel, SizeChange};
 use super::parts::RegionPart;
@@ -11,19 +12,19 @@ use core::ops::Range;
 /// Largest number of regions. It is bounded because tuning each of them takes time.
 const MAX_REGIONS: usize = 32;
 
-/// The duel for one kind of access.
+/// The duel of sizes for one kind of access, and its recent use.
 #[derive(Debug)]
 struct Tuned {
-    /// Number of recently filled pages.
+    /// Number of pages that were recently filled for this kind of access.
     filled_recently: f64,
     duel: SetDuel,
 }
 
-/// The pages from `first` to the start of the next region.
+/// A range of pages with transfer sizes of its own: from `first` to the start of the next region.
 #[derive(Debug)]
 struct Region {
     first: PageNumber,
-    /// The region's share of its segment.
+    /// Share of the segment's pages that the region has.
     share: f64,
     /// The duels, by [`Access`].
     tuned: [Tuned; 2],
@@ -50,14 +51,14 @@ fn duel_for(access: Access, unit: usize) -> SetDuel {
 #[derive(Debug)]
 pub struct Regions {
     all: Vec<Region>,
-    /// Size of the units of new regions, in pages, until a page refaults.
+    /// Size in pages of the units of new regions, until a page refaults.
     new: usize,
-    /// Number of recently filled pages, and nanoseconds that the program waited for them.
+    /// Number of recently filled pages, and the nanoseconds for which the program waited for them.
     waited: (f64, f64),
 }
 
 impl Regions {
-    /// Starts with a single region, with units of `unit` pages.
+    /// Makes a single region, with units of `unit` pages.
     #[must_use]
     pub fn new(unit: usize) -> Regions {
         let mut all = Vec::with_capacity(MAX_REGIONS);
@@ -65,14 +66,14 @@ impl Regions {
         Regions { all, new: unit, waited: (0.0, 0.0) }
     }
 
-    /// Returns the duel at a page for one kind of access.
+    /// Returns the duel of the region of a page for one kind of access.
     #[must_use]
     pub fn at(&self, page: PageNumber, access: Access) -> &SetDuel {
         &self.all[self.place(page)].tuned[access as usize].duel
     }
 
-    /// Returns three sizes of transfer units in the range `within`: that of the region and kind of access with the most
-    /// recent fills, the smallest, and the largest.
+    /// Returns three sizes of transfer units in the pages `within`: the size of the region and kind of access with the
+    /// most recent fills, the smallest size, and the largest.
     #[must_use]
     pub fn sizes(&self, within: &Range<PageNumber>) -> [usize; 3] {
         let regions = &self.all[self.place(within.start)..=self.place(within.end.saturating_sub(1))];
@@ -84,9 +85,9 @@ impl Regions {
         [main, begun().min().or(main), begun().max().or(main)].map(|unit| unit.unwrap_or(1))
     }
 
-    /// Records a fill of `pages` pages at `page` for one kind of access, which took `ns` nanoseconds, in the segment
-    /// `within`. A region without earlier refaults begins with units of `first` pages. `costs` has the epoch of the
-    /// whole segment.
+    /// Records a fill of `pages` pages from `page` on for one kind of access, which took `ns` nanoseconds. The pages of
+    /// the segment are `within`, and `costs` has the epoch of the whole segment. A region without earlier refaults
+    /// begins with units of `first` pages.
     pub fn filled(
         &mut self,
         (page, pages): (PageNumber, usize),
@@ -124,7 +125,7 @@ impl Regions {
         }
     }
 
-    /// Records the eviction of pages that were filled for one kind of access.
+    /// Records the eviction of pages that were last filled for this kind of access.
     pub fn evicted(&mut self, pages: &Range<PageNumber>, access: Access) {
         let mut first = pages.start;
         while first < pages.end {
@@ -148,7 +149,7 @@ impl Regions {
         self.all.partition_point(|region| region.first <= page) - 1
     }
 
-    /// Starts a new region at the first page of a segment.
+    /// Starts a new region at `first`, the first page of a segment.
     fn cut(&mut self, first: PageNumber) {
         let place = self.place(first);
         if self.all[place].first != first && self.all.len() < MAX_REGIONS {
@@ -157,8 +158,8 @@ impl Regions {
         }
     }
 
-    /// Splits off a part of a region, with units of `unit` pages for one kind of access. The pages after the part
-    /// become another region.
+    /// Splits off a part of the region with index `place`, with units of `unit` pages for one kind of access. The pages
+    /// after the part become another region.
     fn split(&mut self, place: usize, access: Access, unit: usize, part: RegionPart) {
         if self.all.len() + 2 > MAX_REGIONS {
             return;

@@ -5,13 +5,13 @@ use crate::streams::Access;
 use crate::{MAX_TRANSFER, PageNumber};
 use core::ops::Range;
 
-/// First size of transfer units, in pages, if much of far memory must be evicted.
+/// First size of transfer units in pages, if much of far memory does not fit into local memory.
 const FIRST_UNIT: usize = 4;
-/// First size of transfer units, in pages, if most of far memory fits into local memory. A large unit then evicts few
+/// First size of transfer units in pages, if most of far memory fits into local memory. A large unit then evicts few
 /// pages that are needed, and tuning from a small size would take long, because each step gains little.
 const FIRST_UNIT_OF_FEW: usize = 64;
 
-/// Returns the size of transfer units, in pages, with which to begin when the first page refaults. `mapped` is the
+/// Returns the size of transfer units in pages with which tuning begins when the first page refaults. `mapped` is the
 /// number of pages of far memory in use (0 if unknown), and `local` the size of local memory in pages.
 #[must_use]
 pub fn first_unit(local: usize, mapped: usize) -> usize {
@@ -28,8 +28,8 @@ pub enum TransferSize {
 }
 
 impl TransferSize {
-    /// Returns the size of a transfer unit of `bytes` bytes, at least one page and at most [`MAX_TRANSFER`], with base pages of
-    /// `page` bytes; [`Auto`](TransferSize::Auto) without `bytes`.
+    /// Returns a fixed size of `bytes` bytes, rounded to at least one page and at most [`MAX_TRANSFER`] pages of `page`
+    /// bytes. Returns [`Auto`](TransferSize::Auto) if `bytes` is `None`.
     #[must_use]
     pub fn from_bytes(bytes: Option<usize>, page: usize) -> TransferSize {
         bytes.map_or(TransferSize::Auto, |bytes| TransferSize::Fixed((bytes / page).clamp(1, MAX_TRANSFER)))
@@ -46,7 +46,7 @@ pub enum TransferUnits {
 }
 
 impl TransferUnits {
-    /// Begins with the size that the user chose.
+    /// Makes the sizes with which a pager starts, from the user's choice.
     #[must_use]
     pub fn new(size: TransferSize) -> TransferUnits {
         match size {
@@ -55,8 +55,8 @@ impl TransferUnits {
         }
     }
 
-    /// Returns three sizes of transfer units in the range `within`: that of the region and kind of access with the most
-    /// recent fills, the smallest, and the largest.
+    /// Returns three sizes of transfer units in the pages `within`: the size of the region and kind of access with the
+    /// most recent fills, the smallest size, and the largest.
     #[must_use]
     pub fn sizes(&self, within: &Range<PageNumber>) -> [usize; 3] {
         match self {
@@ -71,7 +71,7 @@ impl TransferUnits {
         self.sizes(&(0..usize::MAX))[0]
     }
 
-    /// Returns the size in force at `page` for `access`, even if its block is a leader of another size.
+    /// Returns the size in force at `page` for `access`, even if the block of `page` tries another size.
     #[must_use]
     pub fn in_force(&self, page: PageNumber, access: Access) -> usize {
         match self {
@@ -80,8 +80,8 @@ impl TransferUnits {
         }
     }
 
-    /// Returns the size at `page` for `access`: the size that its block tries if it is a leader, otherwise the one in
-    /// force.
+    /// Returns the size at `page` for `access`: the size that the block of `page` tries if it is a leader, otherwise
+    /// the size in force.
     #[must_use]
     pub fn at(&self, page: PageNumber, access: Access) -> usize {
         match self {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const HOME: usize = 2 << 20;
-/// Distance from the port of a cluster's server to that of its cluster bus, by default.
+/// Number by which the port of a server's cluster bus is higher than the server's port, by default.
 const BUS: u16 = 10_000;
 
 static SERVERS: AtomicU32 = AtomicU32::new(0);
@@ -26,7 +26,7 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
     folder: PathBuf,
-    /// The password, as a part of the address, for requests of the test itself.
+    /// The password in the form of an address (`:PASSWORD@`), for requests of the test itself.
     login: String,
 }
 
@@ -40,7 +40,7 @@ impl Server {
         Server::try_start_at(port, options).expect("the server starts")
     }
 
-    /// Returns `None` if the server ended before it answered.
+    /// Starts a server on `port`. Returns `None` if it ended before it answered.
     fn try_start_at(port: u16, options: &[&str]) -> Option<Server> {
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let folder =
@@ -72,7 +72,7 @@ impl Server {
         (!ended).then_some(server)
     }
 
-    /// Returns whether this process, and not another one, answers on the port.
+    /// Returns whether this server's process, and not another one, answers on the port.
     fn answers(&self) -> bool {
         let said = self.try_ask(&["INFO", "server"]).and_then(|said| Ok(redis::from_redis_value(said)?));
         said.is_ok_and(|said: String| said.contains(&format!("process_id:{}\r", self.child.id())))
@@ -128,7 +128,7 @@ impl Drop for Server {
 pub(crate) struct Proxy {
     port: u16,
     left: Arc<AtomicU64>,
-    /// All bytes that clients have sent.
+    /// All bytes that clients have sent to the server.
     sent: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -156,12 +156,12 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Cuts the connection that transfers the last of the next `bytes` bytes, counted in both directions.
+    /// Cuts the connection that transfers the last of the next `bytes` bytes, counted in both directions together.
     pub(crate) fn cut_after(&self, bytes: u64) {
         self.left.store(bytes, Ordering::SeqCst);
     }
 
-    /// Returns the number of requests of one kind that clients have sent.
+    /// Returns the number of times that clients have sent this command.
     pub(crate) fn requests(&self, command: &str) -> usize {
         let sent = self.sent.lock().unwrap();
         sent.windows(command.len()).filter(|bytes| *bytes == command.as_bytes()).count()
@@ -172,8 +172,8 @@ impl Proxy {
     }
 }
 
-/// Forwards data in one direction. The thread that forwards the last byte before the limit cuts the connection and
-/// removes the limit.
+/// Forwards data in one direction until a connection ends. The thread that forwards the last byte before the limit
+/// `left` cuts the connection and removes the limit.
 fn forward(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64, sent: Option<&Mutex<Vec<u8>>>) {
     let mut bytes = [0; 65536];
     while let Ok(len @ 1..) = from.read(&mut bytes) {
@@ -193,8 +193,8 @@ fn forward(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64, sent: Opt
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-/// Returns a port that is free, as is the port of its cluster bus. It is below those that Linux gives to outgoing
-/// connections, so that none of them takes it before the server does.
+/// Returns a port such that this port and that of its cluster bus are free. It is below the ports that Linux gives to
+/// outgoing connections, so that none of these takes it before the server does.
 pub(crate) fn free_port() -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
@@ -220,7 +220,7 @@ pub(crate) fn open(address: &str) -> Result<RedisProvider, RedisError> {
     largesse_redis::open(Target::parse(address)?)
 }
 
-/// Returns a new store. In the tests `queued_…` its reads and writes are many transfers of a queue.
+/// Returns a new store. In the tests named `queued_…`, its reads and writes are made as many transfers of a queue.
 pub(crate) fn new_store(address: &str) -> (RedisProvider, Box<dyn ProvidedStore>) {
     let provider = open(address).unwrap();
     let store = provider.create().unwrap();
@@ -234,11 +234,11 @@ pub(crate) fn new_store(address: &str) -> (RedisProvider, Box<dyn ProvidedStore>
 #[derive(Debug)]
 struct QueuedStore {
     store: Box<dyn ProvidedStore>,
-    /// Queues that no thread uses.
+    /// Queues that no thread uses now.
     idle: Mutex<Vec<Box<dyn TransferQueue>>>,
 }
 
-/// Bytes of memory of a queue.
+/// Number of bytes of memory of a queue.
 const MEMORY: usize = 4 << 20;
 
 impl QueuedStore {
@@ -297,7 +297,7 @@ pub(crate) fn reads_back(store: &dyn PageStore, at: u64, len: usize, version: u8
     assert!(bytes == pages(at, len, version), "other bytes at {at}");
 }
 
-/// Returns the message of an outcome that must be [`StoreError::Lost`].
+/// Returns the message of a result that must be [`StoreError::Lost`].
 #[track_caller]
 pub(crate) fn lost(outcome: Result<(), StoreError>) -> String {
     match outcome {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _};
 
-/// Returns the numbers that a thread has open.
+/// Returns the descriptor numbers that are open in the table of a thread.
 fn open_in(thread: u32) -> BTreeSet<i32> {
     let entries = std::fs::read_dir(format!("/proc/self/task/{thread}/fd")).unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

@@ -9,11 +9,11 @@ use std::path::Path;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
-/// Room for all pages of the layers below is reserved if it takes at most one part in `n` of the free space; this is
-/// `n`.
+/// Divisor of the free space: the room of all pages of the layers below is reserved only if it takes at most this part
+/// of it.
 const FREE_DIVISOR: u64 = 4;
 
-/// Identifies an open file to another thread: its number in a descriptor table, and whether it is cached.
+/// An open file, as another thread can find it: its number in a descriptor table, and whether it uses the page cache.
 pub(super) type Handle = (c_int, bool);
 
 /// The type of `pread(2)`, which tests replace.
@@ -21,8 +21,8 @@ pub(super) type Pread = unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> 
 /// The type of `pwrite(2)`, which tests replace.
 pub(super) type Pwrite = unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize;
 
-/// A sparse file without a name, so that nothing remains however the process ends. It bypasses the page cache if the
-/// file system can.
+/// A sparse file without a name, so that nothing of it remains after the process ends in any way. It bypasses the page
+/// cache if the file system permits.
 #[derive(Debug)]
 pub(super) struct File {
     fd: c_int,
@@ -49,7 +49,7 @@ impl File {
         rc == 0 && matches!(about.f_type, TMPFS_MAGIC | RAMFS_MAGIC)
     }
 
-    /// Repeats a transfer until it is complete.
+    /// Repeats a system call that transfers bytes until all of them are transferred.
     fn transfer(
         &self,
         call: &'static str,
@@ -94,7 +94,7 @@ impl File {
         Ok(())
     }
 
-    /// Removes bytes from the page cache, if the file does not bypass it.
+    /// Removes bytes of the file from the page cache, if the file does not bypass it.
     pub(super) fn uncache(&self, at: u64, len: usize) {
         if self.cached {
             // SAFETY: advice on our own descriptor.

@@ -44,7 +44,7 @@ impl std::fmt::Display for FileRefused {
 
 impl std::error::Error for FileRefused {}
 
-/// Returns the error number of the last system call.
+/// Returns the error number of the calling thread's last system call.
 pub(super) fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }

@@ -10,7 +10,7 @@ use largesse_pages::Table;
 use queue_checks::{fill_memory, finish, memory_is, moves_the_right_bytes, reaps_nothing_when_idle, start};
 use std::time::Duration;
 
-/// Returns the build directory, which is on a disk; the directory for temporary files may not be.
+/// Returns the build directory, which is on a disk. The directory for temporary files may be in memory.
 pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }
@@ -34,7 +34,7 @@ fn written_pages_are_read_and_no_file_remains() {
 const PAGE: u64 = 4096;
 const BYTES: usize = 4096;
 
-/// Writes whole pages, each filled with one byte.
+/// Writes pages from page `first` on, each filled with one byte of `bytes`.
 fn write(store: &FileStore, first: u64, bytes: &[u8]) {
     let mut page = Table::<u8>::new(bytes.len() * BYTES).unwrap();
     for (page, &byte) in page.chunks_exact_mut(BYTES).zip(bytes) {
@@ -54,8 +54,8 @@ fn read(store: &FileStore, first: u64, pages: usize) -> Vec<u8> {
     page.chunks_exact(BYTES).map(|page| page[0]).collect()
 }
 
-/// Returns the child's copy of a store after a fork. Here both are one process, and this thread's descriptor table is
-/// that of the program in both.
+/// Returns the child's copy of a store after a fork. In this test, parent and child are one process, and this thread
+/// has the program's descriptor table in both.
 fn forked(parent: &FileStore) -> FileStore {
     parent.fork(Fork::Before { bytes: 64 * PAGE }).unwrap();
     let child_files: Vec<_> = parent.fork_files().child_files.iter().map(File::handle).collect();
@@ -118,7 +118,8 @@ fn fork_without_writes_adds_no_layer_up_to_the_limit() {
     assert_eq!((usize::from(forks) + 2, read(&parent, 0, 3)), (MAX_LAYERS, vec![1, forks, 1]));
 }
 
-/// Returns the length that a call transfers: one page, however much was requested. Every other call is interrupted.
+/// Returns the number of bytes that a call transfers: at most one page, whatever `len` was requested. Every other call
+/// is interrupted (`None`).
 fn part_of(len: usize) -> Option<usize> {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     if CALLS.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
@@ -173,7 +174,7 @@ fn stuck_transfer_is_an_error() {
     assert_eq!(file.read_by(no_pread, 0, &mut page[..]), short("pread"));
 }
 
-/// Another user can make files of any name in a shared folder before this process does.
+/// Files that another user has made in a shared folder, of any name, are not opened.
 #[test]
 fn existing_files_are_left_alone() {
     let process = std::process::id();
@@ -209,7 +210,7 @@ fn file_on_tmpfs_is_refused() {
     assert!(!path.exists());
 }
 
-/// Opens a queue of each mechanism over a store, and calls `check` with it on the broker's thread.
+/// Opens a queue of each mechanism over a store, and calls `check` with the store and the queue on the broker's thread.
 #[track_caller]
 fn check_queues(name: &str, check: impl Fn(&FileStore, &mut dyn TransferQueue) + Sync) {
     for mechanism in [Mechanism::IoUring, Mechanism::Threads] {

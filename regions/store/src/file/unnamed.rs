@@ -7,10 +7,10 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A descriptor, and whether the file's contents pass through the page cache.
+/// The descriptor of a new file, and whether its contents pass through the page cache.
 type Opened = (c_int, bool);
 
-/// Opens a new file without a name in the directory of `path`, whose last component is not used. The error is an
+/// Opens a new file without a name in the directory of `path`, whose last component is not used. An error is an
 /// `errno`.
 pub(super) fn open_in_folder_of(path: &Path) -> Result<Opened, i32> {
     let folder = folder_of(path);
@@ -22,14 +22,14 @@ pub(super) fn open_in_folder_of(path: &Path) -> Result<Opened, i32> {
     }
 }
 
-/// Returns everything up to and including the last slash, or `.` without one.
+/// Returns everything up to and including the last slash of a path, or `.` if it has no slash.
 fn folder_of(path: &Path) -> &[u8] {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.iter().rposition(|&byte| byte == b'/');
     end.map_or(b".", |slash| &bytes[..=slash])
 }
 
-/// Opens with `O_DIRECT`, or without it if the file system or a seccomp filter refuses that flag.
+/// Calls `open` with `O_DIRECT`, and again without it if the file system or a seccomp filter refuses that flag.
 fn direct_first(open: impl Fn(c_int) -> Result<c_int, i32>) -> Result<Opened, i32> {
     match open(libc::O_DIRECT) {
         Err(libc::EINVAL) => open(0).map(|fd| (fd, true)),
@@ -37,7 +37,7 @@ fn direct_first(open: impl Fn(c_int) -> Result<c_int, i32>) -> Result<Opened, i3
     }
 }
 
-/// Opens a file that never has a name; `O_EXCL` forbids giving it one later.
+/// Opens a file that never has a name. `O_EXCL` forbids giving it one later.
 fn never_named(folder: &[u8], flags: c_int) -> Result<c_int, i32> {
     open(&text(folder)?, libc::O_TMPFILE | libc::O_EXCL | flags)
 }

@@ -1,7 +1,7 @@
 //! Transfers to and from files by `io_uring(7)`, several at a time and past the page cache.
 //!
-//! The calls are made by instructions of this crate and not by the C library: a filter for the program's system calls traps
-//! those of the C library (`io_uring_setup` among them).
+//! This crate makes the system calls by its own instructions, because a filter for the program's system calls traps
+//! those that the C library makes (`io_uring_setup` among them).
 //!
 //! A transfer whose pages lie in several layers (see [`Overlay`](crate::Overlay)) is made in pieces, one for each run of
 //! pages in one layer. A transfer ends when its last piece has.
@@ -20,9 +20,9 @@ use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The registered buffer that holds the memory of all transfers.
+/// Index of the registered buffer, which holds the memory of all transfers.
 const BUFFER: u16 = 0;
-/// Number of times that a system call may transfer nothing before the transfer is given up.
+/// Number of completions in a row that transfer nothing after which a transfer fails.
 const MAX_IDLE: u8 = 3;
 
 /// A queue of transfers on an io_uring of its own.
@@ -30,26 +30,27 @@ pub(super) struct UringQueue {
     ring: IoUring,
     overlay: Arc<Overlay<File>>,
     memory: QueueBytes,
-    /// The kernel's error if it does not keep the memory pinned, so that it pins it for each transfer.
+    /// The error with which the kernel refused to pin the queue's memory once; `None` if the memory stays pinned. With
+    /// an error, the kernel pins memory for each transfer.
     unregistered: Option<c_int>,
     transfers: SplitTransfers,
     pieces: Vec<Option<FilePart>>,
     free_pieces: Vec<usize>,
-    /// Pieces for which the submission queue had no room.
+    /// Indices of pieces for which the submission queue had no room.
     waiting: VecDeque<usize>,
 }
 
-/// A part of a transfer, in one file.
+/// A piece of a transfer, which lies in one file.
 #[derive(Debug)]
 struct FilePart {
-    /// Index of the transfer.
+    /// Index of the transfer in `transfers`.
     of: usize,
     file: Arc<File>,
     at: u64,
-    /// Position in the queue's memory.
+    /// Position of the next byte in the queue's memory.
     memory: usize,
     len: usize,
-    /// Number of bytes of the piece that were transferred.
+    /// Number of bytes of the piece that were transferred until now.
     done: usize,
     /// Number of completions in a row that transferred nothing.
     idle: u8,
@@ -62,8 +63,8 @@ impl std::fmt::Debug for UringQueue {
 }
 
 impl UringQueue {
-    /// Makes a queue of `depth` transfers with `bytes` bytes of memory. The error is the kernel's: io_uring can be absent,
-    /// switched off (`kernel.io_uring_disabled`) or forbidden (seccomp).
+    /// Makes a queue of `depth` transfers with `bytes` bytes of memory. Returns the kernel's error if io_uring is
+    /// absent, switched off (`kernel.io_uring_disabled`) or forbidden (seccomp).
     pub(super) fn open(overlay: &Arc<Overlay<File>>, bytes: usize, depth: usize) -> io::Result<UringQueue> {
         let memory = QueueBytes::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
@@ -95,7 +96,7 @@ impl UringQueue {
         self.waiting.push_back(index);
     }
 
-    /// Moves pieces that wait to the submission queue, as far as it has room.
+    /// Moves waiting pieces to the submission queue, as far as it has room.
     fn push_waiting(&mut self) {
         while let Some(&index) = self.waiting.front() {
             let Some(entry) = self.entry(index) else {
@@ -128,7 +129,7 @@ impl UringQueue {
         Some(entry.user_data(index as u64))
     }
 
-    /// Handles the kernel's answer for a piece: the rest of it is transferred, or it has ended.
+    /// Handles the kernel's answer for a piece: starts the transfer of its remaining bytes, or ends the piece.
     fn answered(&mut self, index: usize, answer: i32) {
         let Some(piece) = self.pieces.get_mut(index).and_then(Option::as_mut) else { return };
         let Some(transfer) = self.transfers.get(piece.of) else { return };
@@ -164,7 +165,7 @@ impl UringQueue {
         }
     }
 
-    /// Passes what waits to the kernel.
+    /// Submits all waiting pieces to the kernel.
     fn submit(&mut self) {
         self.push_waiting();
         if !self.ring_is_idle() {
@@ -173,7 +174,7 @@ impl UringQueue {
         }
     }
 
-    /// Handles what the kernel has completed.
+    /// Handles the completions that the kernel has added to the ring.
     fn collect(&mut self) {
         loop {
             let Some(entry) = self.ring.completion().next() else { break };
@@ -181,7 +182,7 @@ impl UringQueue {
         }
     }
 
-    /// Waits for a completion, and passes what waits to the kernel.
+    /// Submits all waiting pieces to the kernel, and waits for a completion, for at most the time `wait`.
     fn wait(&mut self, wait: Duration) {
         self.push_waiting();
         let time = types::Timespec::from(wait);
@@ -189,7 +190,7 @@ impl UringQueue {
         let _ = self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time));
     }
 
-    /// Returns whether the kernel has taken all that is in the submission queue, and has no work left for this thread.
+    /// Returns whether the kernel has taken all entries of the submission queue, and has no work left for this thread.
     fn ring_is_idle(&mut self) -> bool {
         let queue = self.ring.submission();
         queue.is_empty() && !queue.cq_overflow() && !queue.taskrun()
@@ -257,7 +258,7 @@ impl TransferQueue for UringQueue {
 }
 
 impl Drop for UringQueue {
-    /// Waits for the transfers in flight, which use the memory.
+    /// Waits for the transfers in flight, because they use the queue's memory.
     fn drop(&mut self) {
         while self.transfers.unended() > 0 {
             self.wait(Duration::from_millis(100));

@@ -7,18 +7,19 @@ use std::time::Duration;
 
 /// Number of bytes of a page.
 pub(crate) const BYTES: usize = 4096;
-/// Number of pages of memory that the checks need.
+/// Number of pages of queue memory that the checks need.
 pub(crate) const PAGES: usize = 64;
 /// Number of transfers in flight that the checks need.
 pub(crate) const DEPTH: usize = 8;
 
-/// Starts the transfer of pages of memory to or from pages of the store, `page` being the first and the identifier.
+/// Starts a transfer between pages of queue memory and the same number of pages of the store from `page` on. `page` is
+/// also the identifier of the transfer.
 pub(crate) fn start(queue: &mut dyn TransferQueue, direction: Direction, page: u64, memory: Range<usize>) {
     let memory = memory.start * BYTES..memory.end * BYTES;
     queue.start(Transfer { id: usize::try_from(page).unwrap(), direction, at: page * BYTES as u64, memory });
 }
 
-/// Waits until no transfer is in flight, and returns their results, sorted by their identifiers.
+/// Waits until no transfer is in flight. Returns the results of all transfers, sorted by their identifiers.
 pub(crate) fn results(queue: &mut dyn TransferQueue) -> Vec<(usize, Result<(), StoreError>)> {
     let mut ended = Vec::new();
     while queue.in_flight() > 0 {
@@ -28,7 +29,7 @@ pub(crate) fn results(queue: &mut dyn TransferQueue) -> Vec<(usize, Result<(), S
     ended
 }
 
-/// Waits until no transfer is in flight, all of which must succeed, and returns their identifiers in order.
+/// Waits until no transfer is in flight, and checks that all succeeded. Returns their identifiers in order.
 #[track_caller]
 pub(crate) fn finish(queue: &mut dyn TransferQueue) -> Vec<usize> {
     let ended = results(queue);
@@ -36,7 +37,7 @@ pub(crate) fn finish(queue: &mut dyn TransferQueue) -> Vec<usize> {
     ended.into_iter().map(|(id, _)| id).collect()
 }
 
-/// Fills each page of memory with a byte of its own.
+/// Fills each of `pages` of queue memory with a byte of its own.
 pub(crate) fn fill_memory(queue: &mut dyn TransferQueue, pages: Range<usize>, byte: impl Fn(usize) -> u8) {
     for page in pages {
         // SAFETY: nothing is in flight.
@@ -49,8 +50,8 @@ pub(crate) fn memory_is(queue: &mut dyn TransferQueue, page: usize, byte: u8) ->
     unsafe { queue.memory(page * BYTES..(page + 1) * BYTES) }.iter().all(|&is| is == byte)
 }
 
-/// Writes and reads [`DEPTH`] runs of four pages at once, `step` pages apart, in each of twenty rounds. The store has
-/// room for them.
+/// Writes and reads [`DEPTH`] runs of four pages at once, `step` pages apart, in each of twenty rounds. The store must
+/// have room for them.
 #[track_caller]
 pub(crate) fn moves_the_right_bytes(queue: &mut dyn TransferQueue, step: usize) {
     let first = |run: usize| (run * step) as u64;

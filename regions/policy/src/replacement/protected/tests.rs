@@ -13,7 +13,7 @@ fn run(first: u32) -> PageRun {
     PageRun { first, pages: 1 }
 }
 
-/// Protects the runs from `first` on; those behind them are evicted and refault at the distance `away`.
+/// Protects 100 runs from `first` on. The next 100 runs are evicted and refault, each at the distance `away`.
 fn passed(protected: &mut ProtectedPages, first: u32, now: &mut u32, away: u32) {
     (first..first + 100).for_each(|page| protected.push(run(page)));
     for page in first + 100..first + 200 {
@@ -23,7 +23,8 @@ fn passed(protected: &mut ProtectedPages, first: u32, now: &mut u32, away: u32) 
     }
 }
 
-/// Returns three areas whose pages refault at these distances, the first one protected first.
+/// Returns protected pages in three areas, protected one area after the other, and the clock of evictions. The pages of
+/// each area refault at the distance given for it.
 fn three(distances: [u32; 3]) -> (ProtectedPages, u32) {
     let (mut protected, mut now) = (ProtectedPages::new(), 0);
     protected.shift = 12;

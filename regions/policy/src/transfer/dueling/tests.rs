@@ -10,8 +10,8 @@ const COSTS: Costs = Costs {
     epoch_pages: 0,
 };
 
-/// Returns the final size for a program that uses `useful` consecutive pages of each 512, over and over, where each
-/// fault costs 10 µs and each page 300 ns.
+/// Returns the final size for a program that starts with units of `start` pages, and uses the same `useful` consecutive
+/// pages of each 512 over and over. Each fault costs 10 µs, and each page 300 ns.
 fn settles_at(start: usize, useful: usize) -> usize {
     let mut duel = SetDuel::new(start);
     let costs = Costs { epoch_pages: 200 * MAX_TRANSFER, ..COSTS };

@@ -11,8 +11,8 @@ const COSTS: Costs = Costs {
     epoch_pages: PAGES,
 };
 
-/// Runs a program that traverses its pages `epochs` times, or where it is `sparse` one of each 64. A fault takes 10
-/// µs and a page 300 ns, each up to half more or less.
+/// Simulates a program that traverses its pages `epochs` times. Where `sparse` returns true, it uses only one page of
+/// each 64. A fault takes 10 µs and a page 300 ns, up to half more or less.
 fn run(epochs: usize, sparse: impl Fn(usize) -> bool) -> Regions {
     let mut regions = Regions::new(4);
     let (mut filled_recently, mut page, mut random) = (0, 0, 12345_u64);
