@@ -144,6 +144,28 @@ fn limit_in_bytes_bounds_the_process() {
     assert!(ran.hints.contains("its limit of 96M: its coldest memory is kept in file:"), "{}", ran.hints);
 }
 
+/// Blocks that spilled are on large pages again once the program has freed half of them, and spill again when it needs
+/// more. A thread writes to them all the time.
+#[test]
+fn freed_memory_makes_the_rest_near_again() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("near_again.c", &["-O2", "-pthread"]) else { return };
+    if !events_are_permitted() || !large_pages_are_available() {
+        return;
+    }
+    let (store, program) = (stage.store(), program.display().to_string());
+    let words = [program.as_str(), "160", "16", "2"];
+    let ran = Run::new(&stage, &words).under(&["--limit", "144M", "--far", &store]).finish().succeeded();
+    assert!(ran.stdout.contains("10 blocks, 0 wrong"), "{ran:#?}");
+    let large = number(&ran.stdout, " s ");
+    assert!(large >= (80 << 10) / 10 * 9, "{large} KiB are on large pages: {ran:#?}");
+    let (limit, far) = (&ran.report["limit"], &ran.report["far"]);
+    assert_eq!(limit["near_again"], 2, "{:#}", ran.report);
+    assert!(limit["near_again_seconds"].is_null(), "they are far again: {:#}", ran.report);
+    assert!(far["recalled"].as_u64() > Some(0), "{:#}", ran.report);
+    assert_eq!(ran.hints.lines().count(), 1, "{}", ran.hints);
+}
+
 /// Both are kept below the limit, each by a helper and a pager of its own.
 #[test]
 fn forked_child_sees_the_same_words() {

@@ -36,9 +36,18 @@ pub(crate) fn backing() -> Option<&'static HeapBacking> {
     unsafe { BACKING.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns far memory, if there is any.
+/// Returns far memory, if there is any. With a limit, blocks may be near again ([`is_far`]).
 pub(crate) fn far() -> Option<&'static Far> {
     backing().and_then(HeapBacking::far)
+}
+
+/// Returns whether blocks are far at present.
+pub(crate) fn is_far() -> bool {
+    backing().is_some_and(|backing| match backing {
+        HeapBacking::Near(_) => false,
+        HeapBacking::Limited(limited) => limited.is_far(),
+        HeapBacking::Far(_) => true,
+    })
 }
 
 /// Returns whether the heap is on far memory, or may be at any time.

@@ -128,17 +128,21 @@ fn work() {
             continue; // with far memory the thread is started before the heap
         };
         if spans == 0 || spans >= DECAY_ONLY {
-            let seconds = if heap::far().is_some() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
+            let seconds = if heap::is_far() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
             watch.sleep(heap, &WANTED, spans, Duration::from_secs(seconds.into()));
-            if spans == 0 && heap::far().is_some() {
+            if spans == 0 && heap::is_far() {
                 // A page that is filled before its use would evict another one.
                 let _ = WANTED.compare_exchange(0, DECAY_ONLY, Ordering::Relaxed, Ordering::Relaxed);
             }
             heap.tick();
             waits.check();
             coverage::update();
-            if heap::far().is_none() {
+            if !heap::is_far() {
                 limit.iter().for_each(|limit| limit.refresh(heap));
+                if prepares && spans == DECAY_ONLY {
+                    // Blocks are near again.
+                    let _ = WANTED.compare_exchange(DECAY_ONLY, 0, Ordering::Relaxed, Ordering::Relaxed);
+                }
             }
             continue;
         }

@@ -65,6 +65,7 @@ mod lost;
 mod make;
 mod mapping;
 mod message;
+mod near_again;
 mod new_heap;
 mod next;
 mod options;

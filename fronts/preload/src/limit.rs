@@ -8,8 +8,9 @@
 use crate::heap::{self, LargeHeap};
 use crate::message;
 use crate::settings::options;
+use core::ops::Range;
 use largesse_machine::Room;
-use largesse_pages::residency::{Answer, Inspector};
+use largesse_pages::residency::{Answer, Inspector, Residency};
 use largesse_pages::{base_page, descriptors};
 use largesse_settings::MemoryLimit;
 use std::fs::File;
@@ -74,7 +75,7 @@ impl Limit {
 
     /// Sets the heap's limit from the bytes available now. Far memory has a bound of its own.
     pub(crate) fn refresh(&self, heap: &LargeHeap) {
-        if heap::far().is_none()
+        if !heap::is_far()
             && let Some(available) = self.available()
         {
             self.set(heap, self.resident(heap), available);
@@ -82,9 +83,19 @@ impl Limit {
     }
 
     fn set(&self, heap: &LargeHeap, resident: u64, available: u64) {
+        heap.set_limit(self.of_heap(resident, available));
+    }
+
+    /// Returns the bytes that a heap may hold whose resident bytes are given.
+    fn of_heap(&self, resident: u64, available: u64) -> usize {
         let all = resident.saturating_add(available);
         let usable = if self.bound.is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
-        heap.set_limit(usize::try_from(usable).unwrap_or(usize::MAX));
+        usize::try_from(usable).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the bytes that the heap may hold now.
+    pub(crate) fn heap_limit(&self, heap: &LargeHeap) -> usize {
+        self.available().map_or(usize::MAX, |available| self.of_heap(self.resident(heap), available))
     }
 
     /// Returns the bytes that the process may still use, if any limit is known.
@@ -124,11 +135,17 @@ impl Limit {
 
     /// Returns the resident bytes of the heap; 0 before Linux 6.7, whose kernel cannot tell.
     pub(crate) fn resident(&self, heap: &LargeHeap) -> u64 {
+        self.residency(heap, 0..heap.used_range()).resident
+    }
+
+    /// Returns which pages of a part of the heap's range are resident, by offset; none before Linux 6.7.
+    pub(crate) fn residency(&self, heap: &LargeHeap, part: Range<usize>) -> Residency {
         let (start, _) = heap.range();
-        let answer = self.pages.as_ref().map(|pages| pages.ask(start as u64, heap.used_range() as u64));
+        let answer =
+            self.pages.as_ref().map(|pages| pages.ask((start + part.start) as u64, part.len() as u64));
         match answer {
-            Some(Answer::Exact(seen)) => seen.resident,
-            Some(Answer::NotPerAddress) | None => 0,
+            Some(Answer::Exact(seen)) => seen,
+            Some(Answer::NotPerAddress) | None => Residency::default(),
         }
     }
 }

@@ -1,23 +1,28 @@
-//! Provides memory of this machine that becomes far memory in place, once, when a limit comes near.
+//! Provides memory of this machine that becomes far memory in place when a limit comes near, and near again later.
 
 use crate::rlimit::soft_limit;
-use largesse_arena::{Backing, NearMemory, Refusal};
-use largesse_pages::{PageKind, Placement, Reserved, SPAN};
+use core::sync::atomic::{AtomicBool, Ordering};
+use largesse_arena::{Backing, NearMemory, Refusal, SpanKind};
+use largesse_pages::{MapError, PageKind, Placement, Reserved, SPAN};
 use largesse_paging::Far;
 use std::sync::OnceLock;
 
-/// Near memory until [`become_far`](LimitedMemory::become_far), and far memory of the same range from then on.
+/// Near memory until [`become_far`](LimitedMemory::become_far), then far memory of the same range until
+/// [`become_near`](LimitedMemory::become_near), and so on.
 #[derive(Debug)]
 pub(crate) struct LimitedMemory {
     range: &'static Reserved,
     near: NearMemory,
+    /// Made at the first change-over, and kept: it also has the mappings that the program made meanwhile.
     far: OnceLock<Far>,
+    /// Whether `far` has the range. It changes under the heap's lock.
+    is_far: AtomicBool,
 }
 
 impl LimitedMemory {
     pub(crate) fn new(range: &'static Reserved, kind: PageKind) -> LimitedMemory {
         let near = NearMemory::new(range.shared(), kind, Placement::FirstTouch, false);
-        LimitedMemory { range, near, far: OnceLock::new() }
+        LimitedMemory { range, near, far: OnceLock::new(), is_far: AtomicBool::new(false) }
     }
 
     /// Returns the range, for the far memory that will own its pages.
@@ -31,19 +36,52 @@ impl LimitedMemory {
         Reserved::new(self.range.len().min(most), SPAN).ok()
     }
 
-    /// Returns far memory, once the memory is far.
+    /// Returns far memory, once the memory was far.
     pub(crate) fn far(&self) -> Option<&Far> {
         self.far.get()
+    }
+
+    /// Returns whether the memory is far at present.
+    pub(crate) fn is_far(&self) -> bool {
+        // Acquire: pairs with the Release of the thread that changed it.
+        self.is_far.load(Ordering::Acquire)
     }
 
     /// Serves the range by `far` from now on, which has taken over its contents. The caller holds the heap's lock.
     pub(crate) fn become_far(&self, far: Far) {
         let _ = self.far.set(far);
+        self.is_far.store(true, Ordering::Release);
     }
 
-    /// Returns the backing that has the pages now. When far memory takes over, spans have the contents that they had.
+    /// Serves the range again by the far memory that it had before, which has taken over its contents. The caller holds
+    /// the heap's lock.
+    pub(crate) fn become_far_again(&self) {
+        self.is_far.store(self.far.get().is_some(), Ordering::Release);
+    }
+
+    /// Serves the range by near memory from now on, whose contents are all resident. The caller holds the heap's lock.
+    pub(crate) fn become_near(&self) {
+        self.is_far.store(false, Ordering::Release);
+    }
+
+    /// Returns the kind of near pages.
+    pub(crate) fn kind(&self) -> PageKind {
+        self.near.kind()
+    }
+
+    /// Returns the kind of near spans.
+    pub(crate) fn span_kind(&self) -> SpanKind {
+        if self.kind() == PageKind::Thp { SpanKind::Thp } else { SpanKind::Small }
+    }
+
+    /// Makes the span at an offset large, if the kernel has a large page. Contents do not change.
+    pub(crate) fn make_large(&self, offset: usize) -> Result<(), MapError> {
+        self.range.collapse(offset, SPAN)
+    }
+
+    /// Returns the backing that has the pages now. When the other one takes over, spans have the contents that they had.
     pub(crate) fn backing(&self) -> &dyn Backing {
-        match self.far.get() {
+        match self.far.get().filter(|_| self.is_far()) {
             None => &self.near,
             Some(far) => far,
         }

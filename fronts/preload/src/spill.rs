@@ -3,17 +3,21 @@
 //! ```text
 //!             ┌──────── the reserve is reached, or a new block could exceed it ────────┐
 //!   WATCHED ──┴► ASKED: a thread waits with such a block ─► the helper changes over ─► FAR: the bound of far memory
-//!      │                                                         │                     follows what else is resident
-//!      └─────────────────────────────────────────────────────────┴─ refused ─► OFF, with a line on standard error
+//!    │  ▲                                                        │                     follows what else is resident
+//!    │  └──────────────── room for all of it for a while (`near_again.rs`) ──────────────────────────┘
+//!    └───────────────────────────────────────────────────────────┴─ refused ─► OFF, with a line on standard error
 //! ```
 //! Large blocks are on large pages until then. The helper thread watches: the closer the limit, the more often. That
 //! alone would be late for a program that touches a new block at once, so a block with which the heap could exceed the
 //! limit is handed out only after the change-over. In a forked child another helper does the same.
 
+use crate::backing::HeapBacking;
 use crate::change_over::{self, change_over};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
+use crate::limited::LimitedMemory;
 use crate::message::warn;
+use crate::near_again::NearAgainWatch;
 use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
 use crate::settings::{is_launched, options};
@@ -131,6 +135,7 @@ pub(crate) struct LimitWatch<'a> {
     read_after: Duration,
     /// The bound of far memory that was set last, in bytes.
     local: u64,
+    again: NearAgainWatch,
 }
 
 impl<'a> LimitWatch<'a> {
@@ -138,7 +143,15 @@ impl<'a> LimitWatch<'a> {
         if limit.is_none() {
             give_up("its files need Linux 5.9");
         }
-        LimitWatch { limit, left: Left::default(), near: 0, read_at: None, read_after: READ_AFTER, local: 0 }
+        LimitWatch {
+            limit,
+            left: Left::default(),
+            near: 0,
+            read_at: None,
+            read_after: READ_AFTER,
+            local: 0,
+            again: NearAgainWatch::default(),
+        }
     }
 
     /// Sleeps while `word` holds `value`, at most for the time `most`, and keeps the limit.
@@ -165,12 +178,17 @@ impl<'a> LimitWatch<'a> {
         if state == ASKED || is_old || grown >= (self.left.before_reserve / 2).max(LEAST_GROWTH) {
             self.read(limit, heap);
             match state {
-                FAR => self.follow(),
+                FAR => self.stay_far(limit, heap),
                 _ => self.stay_near(limit, heap, state == ASKED),
             }
         }
+        let large = match limited().filter(|memory| !memory.is_far()) {
+            Some(memory) => self.again.make_large(limit, self.left, heap, memory),
+            None => Duration::MAX,
+        };
         let available = self.left.before_reserve + self.left.reserve.saturating_sub(self.left.of_reserve);
-        Duration::from_secs_f64(available as f64 / BYTES_PER_SECOND as f64).clamp(PAUSES.0, PAUSES.1)
+        let pause = Duration::from_secs_f64(available as f64 / BYTES_PER_SECOND as f64);
+        pause.min(large).clamp(PAUSES.0, PAUSES.1)
     }
 
     fn read(&mut self, limit: &Limit, heap: &LargeHeap) {
@@ -198,13 +216,12 @@ impl<'a> LimitWatch<'a> {
             if asked {
                 STATE.store(WATCHED, Ordering::Release);
             }
-            return;
+            return self.follow(); // mappings may be far
         }
-        let (Some(memory), Some(config)) = (heap::backing().and_then(|it| it.limited()), &options().limit)
-        else {
+        let (Some(memory), Some(config)) = (limited(), &options().limit) else {
             return give_up("its blocks are not on memory that can become far");
         };
-        self.local = self.bound(limit.resident(heap));
+        self.local = self.bound(limit.resident(heap) + far_resident());
         let began = Instant::now();
         match change_over(heap, memory, &config.far, usize::try_from(self.local).unwrap_or(usize::MAX)) {
             Ok(()) => self.became_far(heap, began.elapsed()),
@@ -223,10 +240,23 @@ impl<'a> LimitWatch<'a> {
             far_counters::describe(report);
             report.min_bytes = ROUTING.limits().0 as u64;
             report.change_over_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            report.near_since = 0;
         });
+        self.again.became_far();
         self.read_at = None;
         timeline::start();
         STATE.store(FAR, Ordering::Release);
+    }
+
+    /// Keeps far blocks within the limit, and lets them become near again if there is room.
+    fn stay_far(&mut self, limit: &Limit, heap: &'static LargeHeap) {
+        self.follow();
+        announce();
+        let Some((memory, far)) = limited().and_then(|memory| Some((memory, memory.far()?))) else { return };
+        let near = || STATE.store(WATCHED, Ordering::Release);
+        if self.again.step(limit, self.left, heap, (memory, far), near) {
+            self.read_at = None;
+        }
     }
 
     /// Sets the bound of far memory to what the limit leaves for it.
@@ -237,13 +267,17 @@ impl<'a> LimitWatch<'a> {
             self.local = local;
             far.pager().set_local(usize::try_from(local).unwrap_or(usize::MAX) / base_page());
         }
-        announce();
     }
 
     /// Returns the bytes that far memory may have resident, of which it has `resident` now.
     fn bound(&self, resident: u64) -> u64 {
         (resident + self.left.before_reserve).saturating_sub(self.left.of_reserve).max(LEAST_LOCAL)
     }
+}
+
+/// Returns the memory of a heap that can become far.
+fn limited() -> Option<&'static LimitedMemory> {
+    heap::backing().and_then(HeapBacking::limited)
 }
 
 /// Returns the resident bytes of far memory.

@@ -29,6 +29,6 @@ pub use record::{
 /// A [`Signpost`] begins with these bytes.
 pub const MAGIC: [u8; 8] = *b"LARGESSE";
 /// The version changes with every change of the layout; readers refuse other versions.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// The memory file has this name, which `/proc/PID/maps` shows as `/memfd:largesse (deleted)`.
 pub const MEMFD_NAME: &core::ffi::CStr = c"largesse";

@@ -42,6 +42,8 @@ pub struct AsyncFiller {
     zeros: Table<u8>,
     /// Pages of prefetches in flight.
     prefetching: usize,
+    /// The next pages are fetched back from this time on (`recall.rs`).
+    pub(crate) recall_at: Instant,
     /// Whether the free reserve knows that prefetches find no room. It is told again after all of them were started.
     short_of_room: bool,
 }
@@ -64,6 +66,7 @@ impl AsyncFiller {
             prefetch_queue: PrefetchQueue::new(),
             zeros: Table::zeros(MAX_TRANSFER * page)?,
             prefetching: 0,
+            recall_at: Instant::now(),
             short_of_room: false,
         })
     }
@@ -191,6 +194,22 @@ impl AsyncFiller {
         }
         pager.count(page, Count::WaitNs, between(began, now));
         pager.stall_time.add(began, now);
+        Ok(())
+    }
+
+    /// Returns whether only faults have reads in flight, and there is room for another read.
+    pub(crate) fn may_recall(&self) -> bool {
+        self.prefetching == 0 && self.reads.free() > FAULT_SLOTS
+    }
+
+    /// Starts the read of pages that no thread waits for.
+    pub(crate) fn start_recall<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        incoming: Incoming,
+    ) -> Result<(), PagerError> {
+        self.start(pager, incoming, None)?;
+        self.reads.flush();
         Ok(())
     }
 

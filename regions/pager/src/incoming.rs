@@ -32,6 +32,8 @@ pub(crate) enum FillReason {
     Fault,
     /// A stream predicts their use.
     Prefetch,
+    /// There is room for all pages.
+    Recall,
 }
 
 /// The frames that are filled.

@@ -22,7 +22,7 @@ use crate::write_copies::WriteCopies;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ffi::c_int;
 use core::ops::Range;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::Table;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::EvictionCost;
@@ -53,6 +53,8 @@ pub struct Pager<K, S> {
     /// Counts of all segments, since the start.
     pub counters: Counters,
     pub(crate) stall_time: StallTime,
+    /// Whether pages may have to be fetched back (`recall.rs`).
+    pub(crate) recalls: AtomicBool,
     /// The part of `counters` that happened in each segment.
     pub(crate) segments: Table<SegmentWords>,
 }
@@ -91,6 +93,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             stuck_since_full: false,
             free_reserve: FreeReserve::default(),
             core: (0, 0),
+            near: 0..0,
+            recall: 0..0,
         };
         kernel.keep(max_prefetch(inner.local));
         let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;
@@ -108,6 +112,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             bounds,
             counters,
             stall_time: StallTime::new(Instant::now()),
+            recalls: AtomicBool::new(false),
             segments,
         };
         pager.tell(&pager.lock());

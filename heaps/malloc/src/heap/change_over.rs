@@ -1,8 +1,9 @@
-//! Moves the heap from near to far memory while the program uses it.
+//! Moves the heap from near to far memory, and back, while the program uses it.
 
 use super::LargeBlockHeap;
 use core::ops::Range;
-use largesse_arena::{Backing, Retention};
+use largesse_arena::{Backing, Retention, SpanKind};
+use largesse_pages::SPAN;
 use largesse_report::BlockKind;
 
 impl<B: Backing> LargeBlockHeap<B> {
@@ -24,6 +25,29 @@ impl<B: Backing> LargeBlockHeap<B> {
             inner.arena.became_far(retention);
             inner.records.rekind(BlockKind::Thp, BlockKind::Small);
             Ok(taken)
+        })
+    }
+
+    /// Calls `make_near`, which makes the whole range near memory on pages of `kind`, with the number of spans from the
+    /// start of the range that contain every block ever allocated. No other thread is inside the heap during that call.
+    /// If it returns `true`, the heap retains as much free memory as `retention` says, and its limit is `limit` bytes;
+    /// otherwise nothing changes. Returns the same.
+    pub fn change_back(
+        &self,
+        retention: Retention,
+        limit: usize,
+        kind: SpanKind,
+        make_near: impl FnOnce(usize) -> bool,
+    ) -> bool {
+        self.inner.with(|inner| {
+            let done = make_near(inner.arena.used_range() / SPAN);
+            if done {
+                inner.arena.became_near(retention, limit, kind);
+                if kind == SpanKind::Thp {
+                    inner.records.rekind(BlockKind::Small, BlockKind::Thp);
+                }
+            }
+            done
         })
     }
 }
