@@ -166,6 +166,48 @@ fn freed_memory_makes_the_rest_near_again() {
     assert_eq!(ran.hints.lines().count(), 1, "{}", ran.hints);
 }
 
+/// A program sets its limit while it has large blocks, and then changes it.
+#[test]
+fn running_program_sets_its_limit() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("set_limit.c", &["-O2"]) else { return };
+    if !events_are_permitted() {
+        return;
+    }
+    let (store, program) = (stage.store(), program.display().to_string());
+    // The second one is exceeded already when it is set.
+    for (before, after) in [("64", "128"), ("160", "32")] {
+        let ran = Run::new(&stage, &[&program, before, after, "128M", &store]).under(&[]).finish().succeeded();
+        assert!(ran.stdout.contains("24 blocks, 0 wrong"), "{ran:#?}");
+        let resident = number(&ran.stdout, "resident ");
+        assert!(before == "160" || resident <= 128 << 10, "{resident} KiB were resident: {ran:#?}");
+        assert!(ran.report["far"]["write_backs"].as_u64() > Some(0), "{:#}", ran.report);
+        assert_eq!(ran.report["limit"]["bytes"], 4_u64 << 30, "{:#}", ran.report);
+        assert!(ran.hints.contains("comes near its limit of 128M"), "{}", ran.hints);
+    }
+}
+
+#[test]
+fn r_session_sets_its_limit() {
+    let stage = Stage::new();
+    if !has_program("Rscript", &["--version"]) || !events_are_permitted() {
+        return;
+    }
+    let Some(shim) = stage.compiled("shim.c", &["-shared", "-fPIC"]) else { return };
+    let named = stage.path("shim.so");
+    std::fs::rename(shim, &named).unwrap();
+    let script = "a <- commandArgs(TRUE); dyn.load(a[1], local = FALSE); dyn.load(a[2])
+        stopifnot(.C('enable', 1L, r = 9L)$r == 0L)
+        x <- lapply(1:6, function(k) rep_len(k + 0.5, 2^20))
+        stopifnot(identical(.C('limit', '160M', a[3], why = '')$why, ''))
+        x <- c(x, lapply(7:24, function(k) rep_len(k + 0.5, 2^20)))
+        cat(identical(vapply(x, sum, 0), (1:24 + 0.5) * 2^20))";
+    let words = ["Rscript", "--vanilla", "-e", script, &stage.library(), &named, &stage.store()];
+    let ran = Run::new(&stage, &words).finish().succeeded();
+    assert_eq!(ran.stdout, "TRUE", "{ran:#?}");
+    assert!(ran.hints.contains("comes near its limit of 160M"), "{}", ran.hints);
+}
+
 /// Both are kept below the limit, each by a helper and a pager of its own.
 #[test]
 fn forked_child_sees_the_same_words() {

@@ -1,6 +1,7 @@
 //! Holds the heap of the process and its backing once they are made.
 
 use crate::backing::{Far, HeapBacking};
+use crate::spill;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -52,7 +53,11 @@ pub(crate) fn is_far() -> bool {
 
 /// Returns whether the heap is on far memory, or may be at any time.
 pub(crate) fn may_be_far() -> bool {
-    backing().is_some_and(|backing| !matches!(backing, HeapBacking::Near(_)))
+    backing().is_some_and(|backing| match backing {
+        HeapBacking::Near(_) => false,
+        HeapBacking::Limited(limited) => spill::is_watched() || limited.far().is_some(),
+        HeapBacking::Far(_) => true,
+    })
 }
 
 /// Makes a new heap visible to all threads.

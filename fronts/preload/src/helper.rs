@@ -119,9 +119,15 @@ fn work() {
     let mut pause = PAUSE.0;
     let mut waits = WaitMonitor::new();
     let prepares = WANTED.load(Ordering::Relaxed) != DECAY_ONLY;
-    let limit = if prepares || spill::is_watched() { Limit::of_own_thread() } else { None };
-    let mut watch = LimitWatch::new(limit.as_ref());
+    let mut limit = if prepares { Limit::of_own_thread() } else { None };
+    let mut watch = LimitWatch::new();
     loop {
+        if limit.is_none() && spill::is_watched() {
+            limit = Limit::of_own_thread();
+            if limit.is_none() {
+                spill::give_up("its files need Linux 5.9");
+            }
+        }
         let spans = WANTED.load(Ordering::Relaxed);
         let Some(heap) = heap::heap() else {
             largesse_pages::wait_while_for(&WANTED, spans, Duration::from_secs(FAR_SECONDS.into()));
@@ -129,7 +135,7 @@ fn work() {
         };
         if spans == 0 || spans >= DECAY_ONLY {
             let seconds = if heap::is_far() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
-            watch.sleep(heap, &WANTED, spans, Duration::from_secs(seconds.into()));
+            watch.sleep(limit.as_ref(), heap, &WANTED, spans, Duration::from_secs(seconds.into()));
             if spans == 0 && heap::is_far() {
                 // A page that is filled before its use would evict another one.
                 let _ = WANTED.compare_exchange(0, DECAY_ONLY, Ordering::Relaxed, Ordering::Relaxed);
@@ -164,7 +170,7 @@ fn work() {
             pause = PAUSE.0;
             left = left.saturating_sub(done);
             limit.iter().for_each(|limit| limit.refresh(heap));
-            watch.step(heap);
+            watch.step(limit.as_ref(), heap);
         }
         WANTED.store(0, Ordering::Relaxed);
     }

@@ -64,6 +64,7 @@ mod limited;
 mod lost;
 mod make;
 mod mapping;
+mod memory_limit;
 mod message;
 mod near_again;
 mod new_heap;

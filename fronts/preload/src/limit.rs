@@ -7,7 +7,7 @@
 
 use crate::heap::{self, LargeHeap};
 use crate::message;
-use crate::settings::options;
+use crate::spill;
 use core::ops::Range;
 use largesse_machine::Room;
 use largesse_pages::residency::{Answer, Inspector, Residency};
@@ -28,17 +28,12 @@ const LEAST_RESERVE: u64 = 16 << 20;
 pub(crate) struct Limit {
     room: Room,
     pages: Option<Inspector>,
-    bound: Option<Bound>,
+    own: OwnMemory,
 }
 
-/// The bound of `--limit`.
+/// The file that tells the resident bytes of the process.
 #[derive(Debug)]
-struct Bound {
-    /// The file that tells the resident bytes of the process.
-    own: Option<File>,
-    /// The bytes that the process may have resident; `None`: only the limits around it count.
-    bytes: Option<u64>,
-}
+struct OwnMemory(Option<File>);
 
 /// What `--limit` leaves, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,15 +57,7 @@ impl Limit {
     }
 
     fn open() -> Limit {
-        let bound = options().limit.as_ref().map(|config| Bound {
-            // `thread-self`: the files of the process are empty once its first thread has ended.
-            own: File::open("/proc/thread-self/statm").ok(),
-            bytes: match config.limit {
-                MemoryLimit::Auto => None,
-                MemoryLimit::Bytes(bytes) => Some(bytes as u64),
-            },
-        });
-        Limit { room: Room::open(Path::new("/")), pages: Inspector::open(None).ok(), bound }
+        Limit { room: Room::open(Path::new("/")), pages: Inspector::open(None).ok(), own: OwnMemory::open() }
     }
 
     /// Sets the heap's limit from the bytes available now. Far memory has a bound of its own.
@@ -89,7 +76,7 @@ impl Limit {
     /// Returns the bytes that a heap may hold whose resident bytes are given.
     fn of_heap(&self, resident: u64, available: u64) -> usize {
         let all = resident.saturating_add(available);
-        let usable = if self.bound.is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
+        let usable = if spill::limit().is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
         usize::try_from(usable).unwrap_or(usize::MAX)
     }
 
@@ -100,7 +87,7 @@ impl Limit {
 
     /// Returns the bytes that the process may still use, if any limit is known.
     fn available(&self) -> Option<u64> {
-        let own = self.bound.as_ref().and_then(Bound::available);
+        let own = own_bound().and_then(|bytes| Some(bytes.saturating_sub(self.own.resident()?)));
         self.room.available().into_iter().chain(own).min()
     }
 
@@ -111,9 +98,8 @@ impl Limit {
 
     /// Returns the tightest limit in bytes: of the machine, the control groups, and `--limit`.
     pub(crate) fn bytes(&self) -> u64 {
-        let own = self.bound.as_ref().and_then(|bound| bound.bytes);
         let machine = largesse_pages::physical_memory() as u64;
-        self.room.group_limit().into_iter().chain(own).fold(machine, u64::min)
+        self.room.group_limit().into_iter().chain(own_bound()).fold(machine, u64::min)
     }
 
     /// Returns what `--limit` leaves.
@@ -128,9 +114,9 @@ impl Limit {
         }
     }
 
-    /// Returns the resident bytes of the process as `--limit` counts them, 0 without that option.
+    /// Returns the resident bytes of the process, 0 if they cannot be read.
     pub(crate) fn own_resident(&self) -> u64 {
-        self.bound.as_ref().and_then(Bound::resident).unwrap_or(0)
+        self.own.resident().unwrap_or(0)
     }
 
     /// Returns the resident bytes of the heap; 0 before Linux 6.7, whose kernel cannot tell.
@@ -150,15 +136,24 @@ impl Limit {
     }
 }
 
-impl Bound {
-    fn resident(&self) -> Option<u64> {
-        let mut text = [0; 128];
-        let len = self.own.as_ref()?.read_at(&mut text, 0).ok()?;
-        resident_pages(core::str::from_utf8(&text[..len]).ok()?).map(|pages| pages * base_page() as u64)
+impl OwnMemory {
+    fn open() -> OwnMemory {
+        // `thread-self`: the files of the process are empty once its first thread has ended.
+        OwnMemory(File::open("/proc/thread-self/statm").ok())
     }
 
-    fn available(&self) -> Option<u64> {
-        Some(self.bytes?.saturating_sub(self.resident()?))
+    fn resident(&self) -> Option<u64> {
+        let mut text = [0; 128];
+        let len = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        resident_pages(core::str::from_utf8(&text[..len]).ok()?).map(|pages| pages * base_page() as u64)
+    }
+}
+
+/// Returns the bytes that the process may have resident; `None`: only the limits around it count.
+fn own_bound() -> Option<u64> {
+    match spill::limit() {
+        Some(MemoryLimit::Bytes(bytes)) => Some(bytes as u64),
+        Some(MemoryLimit::Auto) | None => None,
     }
 }
 
@@ -200,10 +195,7 @@ mod tests {
 
     #[test]
     fn own_resident_bytes_are_read() {
-        let bound = Bound { own: File::open("/proc/thread-self/statm").ok(), bytes: Some(1 << 40) };
-        let resident = bound.resident().expect("proc is mounted");
+        let resident = OwnMemory::open().resident().expect("proc is mounted");
         assert!((1 << 18..1 << 40).contains(&resident), "{resident} bytes are resident");
-        let left = bound.available().expect("a bound");
-        assert!(left < 1 << 40 && left > (1 << 40) - (1 << 36), "{left} bytes are left");
     }
 }

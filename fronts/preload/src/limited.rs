@@ -1,9 +1,11 @@
 //! Provides memory of this machine that becomes far memory in place when a limit comes near, and near again later.
 
 use crate::rlimit::soft_limit;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_arena::{Backing, NearMemory, Refusal, SpanKind};
-use largesse_pages::{MapError, PageKind, Placement, Reserved, SPAN};
+use largesse_pages::residency::Inspector;
+use largesse_pages::{MapError, MapOp, PageKind, Placement, Reserved, SPAN};
 use largesse_paging::Far;
 use std::sync::OnceLock;
 
@@ -17,12 +19,14 @@ pub(crate) struct LimitedMemory {
     far: OnceLock<Far>,
     /// Whether `far` has the range. It changes under the heap's lock.
     is_far: AtomicBool,
+    /// Whether free memory is never offered to the kernel. It changes under the heap's lock.
+    keeps_free: AtomicBool,
 }
 
 impl LimitedMemory {
     pub(crate) fn new(range: &'static Reserved, kind: PageKind) -> LimitedMemory {
         let near = NearMemory::new(range.shared(), kind, Placement::FirstTouch, false);
-        LimitedMemory { range, near, far: OnceLock::new(), is_far: AtomicBool::new(false) }
+        LimitedMemory { range, near, far: OnceLock::new(), is_far: AtomicBool::new(false), keeps_free: AtomicBool::new(false) }
     }
 
     /// Returns the range, for the far memory that will own its pages.
@@ -62,6 +66,33 @@ impl LimitedMemory {
     /// Serves the range by near memory from now on, whose contents are all resident. The caller holds the heap's lock.
     pub(crate) fn become_near(&self) {
         self.is_far.store(false, Ordering::Release);
+    }
+
+    /// Returns whether free memory is never offered to the kernel.
+    pub(crate) fn keeps_free_memory(&self) -> bool {
+        self.keeps_free.load(Ordering::Relaxed) // Relaxed: under the heap's lock
+    }
+
+    /// Offers no more free memory to the kernel. The caller holds the heap's lock, or is the only one that knows this
+    /// value.
+    pub(crate) fn keep_free_memory(&self) {
+        self.keeps_free.store(true, Ordering::Relaxed); // Relaxed: as above
+    }
+
+    /// Takes back what was offered to the kernel in a run of spans, whose contents do not change. The caller holds the
+    /// heap's lock.
+    pub(crate) fn take_back(&self, spans: &Range<usize>) -> Result<(), MapError> {
+        let start = self.range.start().as_ptr().addr() as u64;
+        let inspect = |errno| MapError { op: MapOp::Inspect, len: spans.len() * SPAN, errno };
+        let mut parts = Vec::new();
+        Inspector::open(None)
+            .and_then(|pages| {
+                let (from, len) = ((spans.start * SPAN) as u64, (spans.len() * SPAN) as u64);
+                pages.each_populated(start + from, len, &mut |at, len| parts.push((at - start, len)))
+            })
+            .map_err(inspect)?;
+        // A write fault makes the kernel keep an offered page.
+        parts.iter().try_for_each(|&(at, len)| self.range.populate(at as usize, len as usize))
     }
 
     /// Returns the kind of near pages.

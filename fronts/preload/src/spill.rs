@@ -22,12 +22,14 @@ use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
 use crate::settings::{is_launched, options};
 use crate::wanted::WANTED;
-use crate::{far_counters, timeline};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::{far_counters, helper, timeline};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
 use largesse_pages::base_page;
-use largesse_settings::Short;
+use largesse_paging::FarConfig;
+use largesse_settings::{MemoryLimit, Short};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Whether and how the limit is watched, as in the picture above.
@@ -36,6 +38,14 @@ const OFF: u32 = 0;
 const WATCHED: u32 = 1;
 const ASKED: u32 = 2;
 const FAR: u32 = 3;
+
+/// The limit that a running session has set, in bytes; 0: none, [`AUTO`]: that of its control groups and the machine.
+static SESSION_LIMIT: AtomicU64 = AtomicU64::new(0);
+const AUTO: u64 = u64::MAX;
+/// The far memory that blocks become because of that limit.
+static SESSION: OnceLock<FarConfig> = OnceLock::new();
+/// Why the first limit could not be kept.
+static GIVEN_UP: OnceLock<String> = OnceLock::new();
 
 /// The process whose helper watches the limit. A child of a raw `clone` or of `_Fork` has none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
@@ -68,6 +78,53 @@ pub(crate) fn begin() -> Result<(), String> {
     Ok(())
 }
 
+/// Begins to watch a limit that a running session sets, or watches another one from now on. Returns once the heap
+/// obeys it, as far as it can; the error is the reason why it cannot be kept.
+pub(crate) fn begin_in_session(
+    heap: &LargeHeap,
+    memory: &LimitedMemory,
+    limit: MemoryLimit,
+    far: Option<FarConfig>,
+) -> Result<(), String> {
+    if !is_watched() {
+        let far = match (far_config(), far) {
+            (Some(far), _) => far, // it was given up, and is tried again
+            (None, Some(far)) => SESSION.get_or_init(|| far),
+            (None, None) => return Err("no store".into()),
+        };
+        if memory.far().is_none() {
+            change_over::prepare(far)?;
+        }
+        heap.edit_report(|_| memory.keep_free_memory());
+        heap.each_warm_run(|run| memory.take_back(&run)).map_err(|error| error.to_string())?;
+    }
+    let bytes = match limit {
+        MemoryLimit::Auto => AUTO,
+        MemoryLimit::Bytes(bytes) => bytes as u64,
+    };
+    SESSION_LIMIT.store(bytes, Ordering::Relaxed); // Relaxed: before `STATE`
+    OWNER.store(std::process::id(), Ordering::Relaxed); // Relaxed: as above
+    let _ = STATE.compare_exchange(OFF, WATCHED, Ordering::AcqRel, Ordering::Acquire);
+    helper::start(false);
+    ask();
+    if is_watched() { Ok(()) } else { Err(GIVEN_UP.get().cloned().unwrap_or_default()) }
+}
+
+/// Returns the limit of the session, or of `--limit`; `None` without one.
+pub(crate) fn limit() -> Option<MemoryLimit> {
+    // Relaxed: a number by itself.
+    match SESSION_LIMIT.load(Ordering::Relaxed) {
+        0 => options().limit.as_ref().map(|config| config.limit),
+        AUTO => Some(MemoryLimit::Auto),
+        bytes => Some(MemoryLimit::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX))),
+    }
+}
+
+/// Returns the settings of the far memory that blocks become.
+fn far_config() -> Option<&'static FarConfig> {
+    options().limit.as_ref().map(|config| &config.far).or_else(|| SESSION.get())
+}
+
 /// Returns whether the process is kept below a limit.
 pub(crate) fn is_watched() -> bool {
     // Relaxed: no other memory depends on it.
@@ -77,6 +134,7 @@ pub(crate) fn is_watched() -> bool {
 /// Ceases to watch the limit, and prints a line with the reason.
 pub(crate) fn give_up(why: &str) {
     if STATE.swap(OFF, Ordering::AcqRel) != OFF {
+        let _ = GIVEN_UP.set(why.to_owned());
         warn(&format!("the program is not kept below its limit from now on: {why}"));
     }
 }
@@ -125,9 +183,10 @@ fn ask() {
 
 /// Watches the limit in the helper thread.
 #[derive(Debug)]
-pub(crate) struct LimitWatch<'a> {
-    limit: Option<&'a Limit>,
+pub(crate) struct LimitWatch {
     left: Left,
+    /// The limit that `left` was read for.
+    of: Option<MemoryLimit>,
     /// Resident bytes that are not far memory, at the last reading.
     near: u64,
     read_at: Option<Instant>,
@@ -138,14 +197,11 @@ pub(crate) struct LimitWatch<'a> {
     again: NearAgainWatch,
 }
 
-impl<'a> LimitWatch<'a> {
-    pub(crate) fn new(limit: Option<&'a Limit>) -> LimitWatch<'a> {
-        if limit.is_none() {
-            give_up("its files need Linux 5.9");
-        }
+impl LimitWatch {
+    pub(crate) fn new() -> LimitWatch {
         LimitWatch {
-            limit,
             left: Left::default(),
+            of: None,
             near: 0,
             read_at: None,
             read_after: READ_AFTER,
@@ -155,12 +211,19 @@ impl<'a> LimitWatch<'a> {
     }
 
     /// Sleeps while `word` holds `value`, at most for the time `most`, and keeps the limit.
-    pub(crate) fn sleep(&mut self, heap: &'static LargeHeap, word: &AtomicU32, value: u32, most: Duration) {
+    pub(crate) fn sleep(
+        &mut self,
+        limit: Option<&Limit>,
+        heap: &'static LargeHeap,
+        word: &AtomicU32,
+        value: u32,
+        most: Duration,
+    ) {
         let began = Instant::now();
         while word.load(Ordering::Relaxed) == value
             && let Some(rest) = most.checked_sub(began.elapsed()).filter(|rest| !rest.is_zero())
         {
-            let pause = self.step(heap).min(rest);
+            let pause = self.step(limit, heap).min(rest);
             largesse_pages::wait_while_for(word, value, pause);
             if !is_watched() {
                 break;
@@ -170,11 +233,11 @@ impl<'a> LimitWatch<'a> {
 
     /// Reads what the limit leaves, if it may have changed much, and acts on it. Returns the time after which to look
     /// again.
-    pub(crate) fn step(&mut self, heap: &'static LargeHeap) -> Duration {
-        let Some(limit) = self.limit.filter(|_| is_watched()) else { return Duration::MAX };
+    pub(crate) fn step(&mut self, limit: Option<&Limit>, heap: &'static LargeHeap) -> Duration {
+        let Some(limit) = limit.filter(|_| is_watched()) else { return Duration::MAX };
         let state = STATE.load(Ordering::Acquire);
         let grown = limit.own_resident().saturating_sub(far_resident()).saturating_sub(self.near);
-        let is_old = self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
+        let is_old = self.of != self::limit() || self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
         if state == ASKED || is_old || grown >= (self.left.before_reserve / 2).max(LEAST_GROWTH) {
             self.read(limit, heap);
             match state {
@@ -192,7 +255,9 @@ impl<'a> LimitWatch<'a> {
     }
 
     fn read(&mut self, limit: &Limit, heap: &LargeHeap) {
-        if self.read_at.is_none() {
+        let of = self::limit();
+        if self.read_at.is_none() || self.of != of {
+            self.of = of;
             let bytes = limit.bytes();
             heap.edit_report(|report| report.limit_bytes = bytes);
         }
@@ -218,12 +283,12 @@ impl<'a> LimitWatch<'a> {
             }
             return self.follow(); // mappings may be far
         }
-        let (Some(memory), Some(config)) = (limited(), &options().limit) else {
+        let (Some(memory), Some(config)) = (limited(), far_config()) else {
             return give_up("its blocks are not on memory that can become far");
         };
         self.local = self.bound(limit.resident(heap) + far_resident());
         let began = Instant::now();
-        match change_over(heap, memory, &config.far, usize::try_from(self.local).unwrap_or(usize::MAX)) {
+        match change_over(heap, memory, config, usize::try_from(self.local).unwrap_or(usize::MAX)) {
             Ok(()) => self.became_far(heap, began.elapsed()),
             Err(why) => give_up(&why),
         }
@@ -297,7 +362,7 @@ pub(crate) fn announce() {
         report.spilling_since = largesse_pages::now_seconds().into();
         limit = report.limit_bytes;
     });
-    if !ANNOUNCED.swap(true, Ordering::Relaxed) && is_launched() {
+    if !ANNOUNCED.swap(true, Ordering::Relaxed) && (is_launched() || SESSION.get().is_some()) {
         let store = crate::far_store::about().map_or("a file", |store| store.name());
         warn(&format!(
             "this program comes near its limit of {}: its coldest memory is kept in {store} from now on; `largesse \

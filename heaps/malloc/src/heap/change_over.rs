@@ -12,6 +12,12 @@ impl<B: Backing> LargeBlockHeap<B> {
         self.inner.with(|inner| inner.arena.exceeds_limit())
     }
 
+    /// Calls `f` with each run of spans that may hold something, counted from the start of the range, until it fails. No
+    /// other thread is inside the heap meanwhile.
+    pub fn each_warm_run<E>(&self, f: impl FnMut(Range<usize>) -> Result<(), E>) -> Result<(), E> {
+        self.inner.with(|inner| inner.arena.warm_runs().try_for_each(f))
+    }
+
     /// Calls `take_over`, which makes the whole range far memory, with the runs of spans that may hold something,
     /// counted from the start of the range. No other thread is inside the heap during that call. If it succeeds, the
     /// heap retains as much free memory as `retention` says; otherwise nothing changes.
