@@ -166,6 +166,44 @@ fn freed_memory_makes_the_rest_near_again() {
     assert_eq!(ran.hints.lines().count(), 1, "{}", ran.hints);
 }
 
+/// Small objects cannot be evicted. The program ends with a message before the kernel kills it.
+#[test]
+fn small_objects_beyond_the_limit_end_the_program() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("small_objects.c", &["-O2"]) else { return };
+    if !events_are_permitted() {
+        return;
+    }
+    let program = [program.display().to_string(), "400".to_owned()];
+    let ended = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
+    if could_not_confine(&ended) {
+        return;
+    }
+    let (said, hints) = (text(&ended.stdout), text(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(74), "{ended:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+    assert!(hints.contains("cannot be kept below its limit of 160M, and ends: "), "{hints}");
+    assert!(hints.contains("MiB in small requests and the stack"), "{hints}");
+}
+
+/// Python maps memory for small objects itself, and these mappings are far once the limit is near.
+#[test]
+fn python_objects_end_in_less_than_their_peak() {
+    if !events_are_permitted() || !has_program(PYTHON, &["--version"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let script = "x = [b'%060d' % k for k in range(2_000_000)]; print(sum(map(len, x)), x[1_234_567])";
+    let program = [PYTHON, "-c", script].map(str::to_owned);
+    let done = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
+    if could_not_confine(&done) {
+        return;
+    }
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.starts_with("120000000 b'0000"), "{done:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+}
+
 /// A program sets its limit while it has large blocks, and then changes it.
 #[test]
 fn running_program_sets_its_limit() {
@@ -177,7 +215,8 @@ fn running_program_sets_its_limit() {
     let (store, program) = (stage.store(), program.display().to_string());
     // The second one is exceeded already when it is set.
     for (before, after) in [("64", "128"), ("160", "32")] {
-        let ran = Run::new(&stage, &[&program, before, after, "128M", &store]).under(&[]).finish().succeeded();
+        let words = [program.as_str(), before, after, "128M", &store];
+        let ran = Run::new(&stage, &words).under(&[]).finish().succeeded();
         assert!(ran.stdout.contains("24 blocks, 0 wrong"), "{ran:#?}");
         let resident = number(&ran.stdout, "resident ");
         assert!(before == "160" || resident <= 128 << 10, "{resident} KiB were resident: {ran:#?}");
@@ -202,7 +241,8 @@ fn r_session_sets_its_limit() {
         stopifnot(identical(.C('limit', '160M', a[3], why = '')$why, ''))
         x <- c(x, lapply(7:24, function(k) rep_len(k + 0.5, 2^20)))
         cat(identical(vapply(x, sum, 0), (1:24 + 0.5) * 2^20))";
-    let words = ["Rscript", "--vanilla", "-e", script, &stage.library(), &named, &stage.store()];
+    let [library, named] = [stage.library(), named].map(|path| path.display().to_string());
+    let words = ["Rscript", "--vanilla", "-e", script, &library, &named, &stage.store()];
     let ran = Run::new(&stage, &words).finish().succeeded();
     assert_eq!(ran.stdout, "TRUE", "{ran:#?}");
     assert!(ran.hints.contains("comes near its limit of 160M"), "{}", ran.hints);

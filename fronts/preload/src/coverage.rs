@@ -49,6 +49,7 @@ impl Uncovered {
     ) -> Uncovered {
         let mut sums = Uncovered::default();
         let mut lines = smaps.lines().peekable();
+        let mut end = 0;
         while let Some(header) = lines.next() {
             let Some(mapping) = Mapping::parse(header) else { continue };
             let (mut anonymous, mut resident, mut flags) = (0, 0, "");
@@ -59,7 +60,10 @@ impl Uncovered {
                 resident = kib("Rss:").unwrap_or(resident);
                 flags = line.strip_prefix("VmFlags:").unwrap_or(flags);
             }
-            if is_far(&mapping.at) {
+            // The kernel lists a mapping again that grew while it was read.
+            let is_again = mapping.at.start < end;
+            end = end.max(mapping.at.end);
+            if is_again || is_far(&mapping.at) {
                 continue;
             }
             let anonymous = (anonymous << 10).saturating_sub(own(&mapping.at));
@@ -143,6 +147,14 @@ fn must_reread(estimate: u64, before: u64, local: u64) -> bool {
     exceeds_threshold(estimate.max(before), local) && estimate.abs_diff(before) > before / 8
 }
 
+/// Returns what takes the memory outside far memory; `None` if it cannot be read, or is little.
+pub(crate) fn describe() -> Option<String> {
+    let smaps = unread::text(Path::new("/"), "/proc/thread-self/smaps").ok()??;
+    let is_far = |at: &Range<usize>| heap::far().is_some_and(|far| far.pager().kernel().touches(at));
+    let uncovered = Uncovered::read(&smaps, is_far, own_bytes);
+    (uncovered.all() > 0).then(|| uncovered.to_string())
+}
+
 /// Publishes the bytes of the program that `--local` does not bound if they exceed the threshold, and reports them on
 /// standard error, again once they have grown by [`GROWTH`]. The helper thread calls it each second, and `exit` once.
 pub(crate) fn update() {
@@ -219,6 +231,10 @@ VmFlags: rd wr sh
 40000000-48000000 rw-p 00000000 00:00 0                          [heap]
 Rss:                8192 kB
 Anonymous:          8192 kB
+VmFlags: rd wr
+40000000-48100000 rw-p 00000000 00:00 0                          [heap]
+Rss:                9216 kB
+Anonymous:          9216 kB
 VmFlags: rd wr
 ";
 

@@ -44,6 +44,7 @@ mod control;
 mod coverage;
 mod cycles;
 mod errno;
+mod exhausted;
 mod exports;
 mod far;
 mod far_counters;

@@ -13,6 +13,7 @@
 
 use crate::backing::HeapBacking;
 use crate::change_over::{self, change_over};
+use crate::exhausted::Exhaustion;
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
 use crate::limited::LimitedMemory;
@@ -49,6 +50,14 @@ static GIVEN_UP: OnceLock<String> = OnceLock::new();
 
 /// The process whose helper watches the limit. A child of a raw `clone` or of `_Fork` has none.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// The thread that watches the limit, which must not wait for itself.
+static HELPER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the reserve is so close that new mappings could reach it before the next look.
+static CLOSE: AtomicBool = AtomicBool::new(false);
+/// It is close from this number of bytes on, or from half of the reserve on, if that is more.
+const CLOSE_BYTES: u64 = 16 << 20;
 
 /// Whether the line that spilling has begun was printed, or need not be.
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
@@ -168,9 +177,22 @@ pub(crate) fn before_use(heap: &LargeHeap) {
     }
 }
 
+/// Has the limit looked at before the program gets a new mapping, if it is close: allocators that map memory
+/// themselves then get no more of it that stays near than the limit leaves.
+pub(crate) fn before_mapping() {
+    // Relaxed: hints. A signal handler that interrupted the heap holds its lock, which the helper needs.
+    if CLOSE.load(Ordering::Relaxed)
+        && STATE.load(Ordering::Relaxed) == WATCHED
+        && heap::heap().is_some_and(|heap| !heap.is_interrupted())
+    {
+        ask();
+    }
+}
+
 #[cold]
 fn ask() {
-    if OWNER.load(Ordering::Relaxed) != std::process::id() {
+    let is_helper = HELPER.load(Ordering::Relaxed) == largesse_pages::thread_id();
+    if OWNER.load(Ordering::Relaxed) != std::process::id() || is_helper {
         return;
     }
     let _ = STATE.compare_exchange(WATCHED, ASKED, Ordering::AcqRel, Ordering::Acquire);
@@ -195,10 +217,14 @@ pub(crate) struct LimitWatch {
     /// The bound of far memory that was set last, in bytes.
     local: u64,
     again: NearAgainWatch,
+    exhaustion: Exhaustion,
+    /// Whether blocks stay near within the reserve, because there is nothing to evict.
+    heap_is_small: bool,
 }
 
 impl LimitWatch {
     pub(crate) fn new() -> LimitWatch {
+        HELPER.store(largesse_pages::thread_id(), Ordering::Relaxed); // Relaxed: as in `before_mapping`
         LimitWatch {
             left: Left::default(),
             of: None,
@@ -207,6 +233,8 @@ impl LimitWatch {
             read_after: READ_AFTER,
             local: 0,
             again: NearAgainWatch::default(),
+            exhaustion: Exhaustion::default(),
+            heap_is_small: false,
         }
     }
 
@@ -245,13 +273,21 @@ impl LimitWatch {
                 _ => self.stay_near(limit, heap, state == ASKED),
             }
         }
+        let state = STATE.load(Ordering::Acquire);
+        let lost = if state == FAR || self.heap_is_small {
+            let can_be_evicted =
+                state == FAR && (self.local > LEAST_LOCAL || far_resident() > 2 * LEAST_LOCAL);
+            self.exhaustion.check(self.left, can_be_evicted, self.near, limit.bytes())
+        } else {
+            Duration::MAX
+        };
         let large = match limited().filter(|memory| !memory.is_far()) {
             Some(memory) => self.again.make_large(limit, self.left, heap, memory),
             None => Duration::MAX,
         };
         let available = self.left.before_reserve + self.left.reserve.saturating_sub(self.left.of_reserve);
         let pause = Duration::from_secs_f64(available as f64 / BYTES_PER_SECOND as f64);
-        pause.min(large).clamp(PAUSES.0, PAUSES.1)
+        pause.min(large).clamp(PAUSES.0, PAUSES.1).min(lost)
     }
 
     fn read(&mut self, limit: &Limit, heap: &LargeHeap) {
@@ -264,6 +300,8 @@ impl LimitWatch {
         self.left = limit.left();
         self.near = self.left.resident.saturating_sub(far_resident());
         self.read_at = Some(Instant::now());
+        let close = self.left.before_reserve < CLOSE_BYTES.max(self.left.reserve / 2);
+        CLOSE.store(close, Ordering::Relaxed); // Relaxed: as in `before_mapping`
     }
 
     /// Lets the heap stay on near memory if it can, and changes over otherwise.
@@ -281,7 +319,13 @@ impl LimitWatch {
             if asked {
                 STATE.store(WATCHED, Ordering::Release);
             }
+            self.heap_is_small = false;
             return self.follow(); // mappings may be far
+        }
+        // New mappings of a program that asks will be far.
+        self.heap_is_small = !asked && limit.resident(heap) <= LEAST_LOCAL;
+        if self.heap_is_small {
+            return self.follow();
         }
         let (Some(memory), Some(config)) = (limited(), far_config()) else {
             return give_up("its blocks are not on memory that can become far");
