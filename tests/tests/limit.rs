@@ -95,6 +95,14 @@ fn threads_end_in_half_of_their_peak() {
     half_is_enough(&stage, &program);
 }
 
+/// Parent and child each write to half of what they share, which the kernel copies.
+#[test]
+fn forked_program_ends_in_half_of_its_peak() {
+    let stage = Stage::new();
+    let Some(program) = c_program(&stage, &["fork"]) else { return };
+    half_is_enough(&stage, &program);
+}
+
 #[test]
 fn one_block_ends_in_half_of_its_size() {
     let stage = Stage::new();

@@ -51,6 +51,7 @@ mod far_counters;
 mod far_fork;
 mod far_store;
 mod fork;
+mod forked;
 mod guard;
 mod handed_out;
 mod heap;

@@ -87,8 +87,14 @@ impl Limit {
 
     /// Returns the bytes that the process may still use, if any limit is known.
     fn available(&self) -> Option<u64> {
+        self.available_beside(0)
+    }
+
+    /// The same if `shared` more bytes are used in its groups, but not more in the process.
+    fn available_beside(&self, shared: u64) -> Option<u64> {
         let own = own_bound().and_then(|bytes| Some(bytes.saturating_sub(self.own.resident()?)));
-        self.room.available().into_iter().chain(own).min()
+        let room = self.room.available().map(|bytes| bytes.saturating_sub(shared));
+        room.into_iter().chain(own).min()
     }
 
     /// Returns the bytes that stay free with `--limit`.
@@ -102,9 +108,9 @@ impl Limit {
         self.room.group_limit().into_iter().chain(own_bound()).fold(machine, u64::min)
     }
 
-    /// Returns what `--limit` leaves.
-    pub(crate) fn left(&self) -> Left {
-        let available = self.available().unwrap_or(u64::MAX);
+    /// Returns what `--limit` leaves, if the kernel makes a copy of `shared` bytes that other processes have, too.
+    pub(crate) fn left(&self, shared: u64) -> Left {
+        let available = self.available_beside(shared).unwrap_or(u64::MAX);
         let reserve = self.reserve();
         Left {
             before_reserve: available.saturating_sub(reserve),

@@ -14,6 +14,7 @@
 use crate::backing::HeapBacking;
 use crate::change_over::{self, change_over};
 use crate::exhausted::Exhaustion;
+use crate::forked::{self, SharedBytes};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
 use crate::limited::LimitedMemory;
@@ -73,6 +74,8 @@ const REST: u32 = 50;
 /// Smallest growth of the process in bytes after which the limits are read again; half of what is left, where that is
 /// more.
 const LEAST_GROWTH: u64 = 1 << 20;
+/// Processes that share pages take one part in this number of what is left, at each look.
+const SHARERS: u64 = 4;
 /// Least bound of resident far memory, in bytes.
 const LEAST_LOCAL: u64 = 4 << 20;
 
@@ -220,6 +223,9 @@ pub(crate) struct LimitWatch {
     exhaustion: Exhaustion,
     /// Whether blocks stay near within the reserve, because there is nothing to evict.
     heap_is_small: bool,
+    shared: SharedBytes,
+    /// Whether other processes may have been told of the same free bytes.
+    is_shared: bool,
 }
 
 impl LimitWatch {
@@ -235,6 +241,8 @@ impl LimitWatch {
             again: NearAgainWatch::default(),
             exhaustion: Exhaustion::default(),
             heap_is_small: false,
+            shared: SharedBytes::default(),
+            is_shared: false,
         }
     }
 
@@ -274,7 +282,8 @@ impl LimitWatch {
             }
         }
         let state = STATE.load(Ordering::Acquire);
-        let lost = if state == FAR || self.heap_is_small {
+        // Shared bytes are counted twice, and may never be copied.
+        let lost = if (state == FAR || self.heap_is_small) && !self.is_shared {
             let can_be_evicted =
                 state == FAR && (self.local > LEAST_LOCAL || far_resident() > 2 * LEAST_LOCAL);
             self.exhaustion.check(self.left, can_be_evicted, self.near, limit.bytes())
@@ -297,7 +306,10 @@ impl LimitWatch {
             let bytes = limit.bytes();
             heap.edit_report(|report| report.limit_bytes = bytes);
         }
-        self.left = limit.left();
+        let shared = if STATE.load(Ordering::Relaxed) == FAR { self.shared.get() } else { 0 };
+        self.left = limit.left(shared);
+        self.is_shared = shared > 0;
+        forked::note(self.left.before_reserve, self.left.resident);
         self.near = self.left.resident.saturating_sub(far_resident());
         self.read_at = Some(Instant::now());
         let close = self.left.before_reserve < CLOSE_BYTES.max(self.left.reserve / 2);
@@ -370,7 +382,7 @@ impl LimitWatch {
 
     /// Sets the bound of far memory to what the limit leaves for it.
     fn follow(&mut self) {
-        let Some(far) = heap::far() else { return };
+        let Some(far) = heap::far().filter(|_| !forked::is_forking()) else { return };
         let local = self.bound(far_resident());
         if local.abs_diff(self.local) >= LEAST_GROWTH {
             self.local = local;
@@ -380,7 +392,8 @@ impl LimitWatch {
 
     /// Returns the bytes that far memory may have resident, of which it has `resident` now.
     fn bound(&self, resident: u64) -> u64 {
-        (resident + self.left.before_reserve).saturating_sub(self.left.of_reserve).max(LEAST_LOCAL)
+        let more = self.left.before_reserve / if self.is_shared { SHARERS } else { 1 };
+        (resident + more).saturating_sub(self.left.of_reserve).max(LEAST_LOCAL)
     }
 }
 
