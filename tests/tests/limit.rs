@@ -103,6 +103,28 @@ fn forked_program_ends_in_half_of_its_peak() {
     half_is_enough(&stage, &program);
 }
 
+/// R forks while its vectors are near, and each worker changes half of them.
+#[test]
+fn r_workers_end_in_a_tight_group() {
+    if !has_program("Rscript", &["--version"]) || !events_are_permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let script = "library(parallel); x <- lapply(1:16, function(k) rep_len(k + 0.5, 2^20))
+        f <- function(i) { for (k in seq(i, 16, by = 2)) x[[k]][seq(1, 2^20, by = 64)] <- i; sum(vapply(x, sum, 0)) }
+        cat(unlist(mclapply(1:2, f, mc.cores = 2)), sum(vapply(x, sum, 0)), '\n')";
+    let program = ["Rscript", "--vanilla", "-e", script].map(str::to_owned);
+    let killed = confine(&stage, 190, &program);
+    if could_not_confine(&killed) {
+        return;
+    }
+    assert!(number(&text(&killed.stdout), "killed by the kernel:") > 0, "{killed:#?}");
+    let done = confine(&stage, 190, &limited(&stage, &["--limit", "auto"], &program));
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.starts_with("150011904 150011904 150994944"), "{done:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+}
+
 #[test]
 fn one_block_ends_in_half_of_its_size() {
     let stage = Stage::new();

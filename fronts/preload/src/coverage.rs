@@ -3,7 +3,7 @@
 
 use crate::message::warn;
 use crate::settings::is_launched;
-use crate::{heap, record, spill};
+use crate::{heap, limit_state, record};
 use core::fmt::{self, Display};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -193,7 +193,7 @@ pub(crate) fn update() {
     if is_launched() && all >= REPORTED.load(Ordering::Relaxed).saturating_mul(GROWTH) {
         REPORTED.store(all, Ordering::Relaxed);
         let (all, local) = (all >> 20, local >> 20);
-        warn(&if spill::is_watched() {
+        warn(&if limit_state::is_watched() {
             format!(
                 "{all} MiB of this program's memory cannot be evicted, and --limit leaves {local} MiB for the rest: \
                  {uncovered}"

@@ -1,13 +1,13 @@
 //! Ends the program before the kernel kills it, if memory that cannot be evicted exceeds the limit.
 //!
 //! The kernel would kill a process of the group without a word, perhaps another one. So when most of the reserve is
-//! used and nothing is left to evict, the program ends with a message that says what takes the memory. What it is is
-//! read before, because there may be no time for it at the end.
+//! used and nothing is left to evict, the program ends with a message that says what takes the memory. The cause is read
+//! a little earlier, because there may be no time for it at the end.
 
 use crate::limit::Left;
 use crate::lost::LOST;
 use crate::message::warn;
-use crate::{coverage, spill};
+use crate::{coverage, limit_state};
 use core::time::Duration;
 use largesse_settings::Short;
 
@@ -48,7 +48,7 @@ impl Exhaustion {
         let size = |bytes: u64| Short(usize::try_from(bytes).unwrap_or(usize::MAX));
         let cause = self.cause.as_ref().map_or(String::new(), |cause| format!(": {cause}"));
         let (limit, fixed) = (size(limit), fixed >> 20);
-        spill::forget(); // no further line
+        limit_state::forget(); // no further line
         warn(&format!(
             "this program cannot be kept below its limit of {limit}, and ends: {fixed} MiB of its memory cannot be \
              evicted{cause}; give it a larger limit, or let it make fewer small objects"

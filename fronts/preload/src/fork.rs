@@ -14,7 +14,7 @@ use crate::backing::HeapBacking;
 use crate::heap::{LargeHeap, backing, heap};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
-use crate::{far_fork, forked, helper, last_thread, make, private, record, spill};
+use crate::{far_fork, forked, helper, last_thread, limit_state, make, private, record, spill};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -133,9 +133,9 @@ pub(crate) unsafe extern "C" fn in_child() {
         HeapGuard::NoHeap => {
             far_fork::refuse_unstopped();
             make::after_fork_without_heap();
-            spill::forget();
+            limit_state::forget();
         }
-        HeapGuard::Interrupted => spill::forget(),
+        HeapGuard::Interrupted => limit_state::forget(),
     }
     drop(signals);
 }

@@ -1,15 +1,16 @@
 //! Leaves room for the copies that the kernel makes after a fork, in a process that is kept below a limit.
 //!
 //! Parent and child share their pages until one of them writes. Then the kernel makes a copy at once, faster than other
-//! pages could be evicted. So as much is left free as the two share: pages are evicted before the fork, and as long as
-//! pages are shared, both processes count them twice.
+//! pages could be evicted. So as much is left free as the two share: large blocks become far, and pages are evicted,
+//! before the fork, and as long as pages are shared, both processes count them twice.
 //!
 //! ```text
 //!   before fork: evict E ─► the two share R − E, and E more is free    R: resident, free: F, so R − E <= F + E
 //!   after it:    available − shared bounds each process; each takes a quarter of that at a time
 //! ```
 
-use crate::heap;
+use crate::heap::{self, LargeHeap};
+use crate::limit_state;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
@@ -47,11 +48,15 @@ pub(crate) fn is_forking() -> bool {
 /// Evicts pages until copies of all others would fit. For the thread that is about to fork; it holds no lock that
 /// evictions need.
 pub(crate) fn make_room() {
+    let [free, all] = [0, 1].map(|word| SEEN[word].load(Ordering::Relaxed));
+    let interrupts = || heap::heap().is_some_and(LargeHeap::is_interrupted);
+    if limit_state::is_watched() && !heap::is_far() && all > free && !interrupts() {
+        limit_state::become_far();
+    }
     let Some(far) = heap::far().filter(|_| heap::is_far()) else { return };
     FORKING.store(true, Ordering::Relaxed);
     let pager = far.pager();
     let resident = || pager.counters.get(Count::ResidentBytes);
-    let [free, all] = [0, 1].map(|word| SEEN[word].load(Ordering::Relaxed));
     let here = resident();
     let evicted = (all.max(here).saturating_sub(free) / 2).min(here.saturating_sub(LEAST));
     let target = here - evicted;
@@ -68,6 +73,10 @@ pub(crate) fn make_room() {
 pub(crate) fn is_over() {
     if FORKING.swap(false, Ordering::Relaxed) {
         SHARES.store(true, Ordering::Relaxed);
+        // Another fork may follow before the helper looks.
+        let far = heap::far().map_or(0, |far| far.pager().counters.get(Count::ResidentBytes));
+        let free = SEEN[0].load(Ordering::Relaxed).saturating_sub(far);
+        SEEN[0].store(free, Ordering::Relaxed);
     }
 }
 
@@ -111,7 +120,8 @@ mod tests {
 
     #[test]
     fn changed_pages_are_shared() {
-        let text = "Rss: 90 kB\nShared_Clean:       2048 kB\nShared_Dirty:      1024 kB\nPrivate_Dirty: 5 kB\n";
+        let text =
+            "Rss: 90 kB\nShared_Clean:       2048 kB\nShared_Dirty:      1024 kB\nPrivate_Dirty: 5 kB\n";
         assert_eq!(shared(text), Some(1 << 20));
         assert_eq!(shared("Rss: 1 kB\n"), None);
     }

@@ -1,7 +1,7 @@
 //! Holds the heap of the process and its backing once they are made.
 
 use crate::backing::{Far, HeapBacking};
-use crate::spill;
+use crate::limit_state;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ pub(crate) fn is_far() -> bool {
 pub(crate) fn may_be_far() -> bool {
     backing().is_some_and(|backing| match backing {
         HeapBacking::Near(_) => false,
-        HeapBacking::Limited(limited) => spill::is_watched() || limited.far().is_some(),
+        HeapBacking::Limited(limited) => limit_state::is_watched() || limited.far().is_some(),
         HeapBacking::Far(_) => true,
     })
 }

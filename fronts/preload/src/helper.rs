@@ -15,7 +15,7 @@ use crate::limit::Limit;
 use crate::spill::LimitWatch;
 use crate::waits::WaitMonitor;
 use crate::wanted::{ABSENT, DECAY_ONLY, WANTED};
-use crate::{causes, coverage, heap, service_thread, spill};
+use crate::{causes, coverage, heap, limit_state, service_thread};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_arena::DECAY_SECONDS;
@@ -50,7 +50,7 @@ pub(crate) fn start(prepare: bool) {
     // SAFETY: no preconditions.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let alone = processors < 2;
-    if prepare && alone && !spill::is_watched() || WANTED.load(Ordering::Relaxed) != ABSENT {
+    if prepare && alone && !limit_state::is_watched() || WANTED.load(Ordering::Relaxed) != ABSENT {
         return;
     }
     let prepare = prepare && !alone;
@@ -58,7 +58,7 @@ pub(crate) fn start(prepare: bool) {
     if !service_thread::start(work) {
         WANTED.store(ABSENT, Ordering::Relaxed);
         causes::note(Cause::HelperRefused);
-        spill::give_up("the thread that watches it could not be started");
+        limit_state::give_up("the thread that watches it could not be started");
     }
 }
 
@@ -122,10 +122,10 @@ fn work() {
     let mut limit = if prepares { Limit::of_own_thread() } else { None };
     let mut watch = LimitWatch::new();
     loop {
-        if limit.is_none() && spill::is_watched() {
+        if limit.is_none() && limit_state::is_watched() {
             limit = Limit::of_own_thread();
             if limit.is_none() {
-                spill::give_up("its files need Linux 5.9");
+                limit_state::give_up("its files need Linux 5.9");
             }
         }
         let spans = WANTED.load(Ordering::Relaxed);

@@ -62,6 +62,7 @@ mod io;
 mod kernels;
 mod last_thread;
 mod limit;
+mod limit_state;
 mod limited;
 mod lost;
 mod make;

@@ -6,8 +6,8 @@
 //! block: a program may have forbidden that to itself, or rely on the number of its next descriptor.
 
 use crate::heap::{self, LargeHeap};
+use crate::limit_state;
 use crate::message;
-use crate::spill;
 use core::ops::Range;
 use largesse_machine::Room;
 use largesse_pages::residency::{Answer, Inspector, Residency};
@@ -76,7 +76,8 @@ impl Limit {
     /// Returns the bytes that a heap may hold whose resident bytes are given.
     fn of_heap(&self, resident: u64, available: u64) -> usize {
         let all = resident.saturating_add(available);
-        let usable = if spill::limit().is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
+        let usable =
+            if limit_state::limit().is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
         usize::try_from(usable).unwrap_or(usize::MAX)
     }
 
@@ -157,7 +158,7 @@ impl OwnMemory {
 
 /// Returns the bytes that the process may have resident; `None`: only the limits around it count.
 fn own_bound() -> Option<u64> {
-    match spill::limit() {
+    match limit_state::limit() {
         Some(MemoryLimit::Bytes(bytes)) => Some(bytes as u64),
         Some(MemoryLimit::Auto) | None => None,
     }

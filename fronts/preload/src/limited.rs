@@ -26,7 +26,13 @@ pub(crate) struct LimitedMemory {
 impl LimitedMemory {
     pub(crate) fn new(range: &'static Reserved, kind: PageKind) -> LimitedMemory {
         let near = NearMemory::new(range.shared(), kind, Placement::FirstTouch, false);
-        LimitedMemory { range, near, far: OnceLock::new(), is_far: AtomicBool::new(false), keeps_free: AtomicBool::new(false) }
+        LimitedMemory {
+            range,
+            near,
+            far: OnceLock::new(),
+            is_far: AtomicBool::new(false),
+            keeps_free: AtomicBool::new(false),
+        }
     }
 
     /// Returns the range, for the far memory that will own its pages.

@@ -4,10 +4,11 @@ use crate::backing::HeapBacking;
 use crate::causes::{count_early, note};
 use crate::guard::Inside;
 use crate::heap::{self, LargeHeap, backing, heap};
+use crate::limit_state;
 use crate::message::warn;
 use crate::routing::ROUTING;
 use crate::settings::options;
-use crate::{new_heap, refused, shortage, signpost, spill};
+use crate::{new_heap, refused, shortage, signpost};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_paging::FarConfig;
 use largesse_report::Cause;
@@ -58,7 +59,7 @@ pub(crate) fn make_far(config: &FarConfig) -> Result<(), String> {
         Some(HeapBacking::Far(_)) => {
             Err("this session has far memory already, chosen when it started".into())
         }
-        Some(HeapBacking::Limited(_)) if spill::limit().is_some() => {
+        Some(HeapBacking::Limited(_)) if limit_state::limit().is_some() => {
             Err("this session has a limit, near which it makes far memory".into())
         }
         Some(HeapBacking::Near(_) | HeapBacking::Limited(_)) => Err("this session has large blocks already; \

@@ -4,12 +4,15 @@
 
 use crate::backing::HeapBacking;
 use crate::guard::Inside;
+use crate::heap::LargeHeap;
 use crate::heap::backing;
+use crate::limit_state;
+use crate::limited::LimitedMemory;
 use crate::make::heap_or_make;
 use crate::session::{answer, default_store, text};
 use crate::settings::options;
 use crate::slots::eligibility;
-use crate::spill;
+use crate::{change_over, helper};
 use core::ffi::c_char;
 use largesse_paging::{Amount, FarConfig, FaultEngine, Store};
 use largesse_settings::MemoryLimit;
@@ -33,10 +36,10 @@ fn choose(limit: Option<&str>, store: Option<&str>) -> Result<(), String> {
     }
     let heap = heap_or_make().ok_or("large blocks are not served here; `largesse doctor` says why")?;
     match backing() {
-        Some(HeapBacking::Limited(_)) if store.is_some() && spill::limit().is_some() => {
+        Some(HeapBacking::Limited(_)) if store.is_some() && limit_state::limit().is_some() => {
             Err("the store was chosen with the first limit: give the limit alone".into())
         }
-        Some(HeapBacking::Limited(memory)) => spill::begin_in_session(heap, memory, limit, Some(far)),
+        Some(HeapBacking::Limited(memory)) => begin(heap, memory, limit, far),
         Some(HeapBacking::Far(_)) => {
             Err("this session has far memory with a bound of its own (far_memory, --local)".into())
         }
@@ -45,6 +48,24 @@ fn choose(limit: Option<&str>, store: Option<&str>) -> Result<(), String> {
             Err(format!("{name} is set; it accepts {accepts}"))
         }
     }
+}
+
+/// Keeps the process below the limit. Returns once the heap obeys it, as far as it can; the error is the reason why it
+/// cannot be kept.
+fn begin(heap: &LargeHeap, memory: &LimitedMemory, limit: MemoryLimit, far: FarConfig) -> Result<(), String> {
+    if !limit_state::is_watched() {
+        // If it was given up, the first store is tried again.
+        let far = limit_state::far_config().unwrap_or_else(|| limit_state::SESSION.get_or_init(|| far));
+        if memory.far().is_none() {
+            change_over::prepare(far)?;
+        }
+        heap.edit_report(|_| memory.keep_free_memory());
+        heap.each_warm_run(|run| memory.take_back(&run)).map_err(|error| error.to_string())?;
+    }
+    limit_state::set(limit);
+    helper::start(false);
+    limit_state::ask();
+    if limit_state::is_watched() { Ok(()) } else { Err(limit_state::why_given_up()) }
 }
 
 fn parse(limit: Option<&str>, store: Option<&str>) -> Result<(MemoryLimit, FarConfig), String> {

@@ -17,43 +17,23 @@ use crate::exhausted::Exhaustion;
 use crate::forked::{self, SharedBytes};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
+use crate::limit_state::{
+    self, ASKED, FAR, FORCED, HELPER, OFF, OWNER, SESSION, STATE, WATCHED, ask, far_config, give_up,
+    is_watched,
+};
 use crate::limited::LimitedMemory;
 use crate::message::warn;
 use crate::near_again::NearAgainWatch;
 use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
 use crate::settings::{is_launched, options};
-use crate::wanted::WANTED;
-use crate::{far_counters, helper, timeline};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::{far_counters, timeline};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
 use largesse_pages::base_page;
-use largesse_paging::FarConfig;
 use largesse_settings::{MemoryLimit, Short};
-use std::sync::OnceLock;
 use std::time::Instant;
-
-/// Whether and how the limit is watched, as in the picture above.
-static STATE: AtomicU32 = AtomicU32::new(OFF);
-const OFF: u32 = 0;
-const WATCHED: u32 = 1;
-const ASKED: u32 = 2;
-const FAR: u32 = 3;
-
-/// The limit that a running session has set, in bytes; 0: none, [`AUTO`]: that of its control groups and the machine.
-static SESSION_LIMIT: AtomicU64 = AtomicU64::new(0);
-const AUTO: u64 = u64::MAX;
-/// The far memory that blocks become because of that limit.
-static SESSION: OnceLock<FarConfig> = OnceLock::new();
-/// Why the first limit could not be kept.
-static GIVEN_UP: OnceLock<String> = OnceLock::new();
-
-/// The process whose helper watches the limit. A child of a raw `clone` or of `_Fork` has none.
-static OWNER: AtomicU32 = AtomicU32::new(0);
-
-/// The thread that watches the limit, which must not wait for itself.
-static HELPER: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the reserve is so close that new mappings could reach it before the next look.
 static CLOSE: AtomicBool = AtomicBool::new(false);
@@ -90,67 +70,6 @@ pub(crate) fn begin() -> Result<(), String> {
     Ok(())
 }
 
-/// Begins to watch a limit that a running session sets, or watches another one from now on. Returns once the heap
-/// obeys it, as far as it can; the error is the reason why it cannot be kept.
-pub(crate) fn begin_in_session(
-    heap: &LargeHeap,
-    memory: &LimitedMemory,
-    limit: MemoryLimit,
-    far: Option<FarConfig>,
-) -> Result<(), String> {
-    if !is_watched() {
-        let far = match (far_config(), far) {
-            (Some(far), _) => far, // it was given up, and is tried again
-            (None, Some(far)) => SESSION.get_or_init(|| far),
-            (None, None) => return Err("no store".into()),
-        };
-        if memory.far().is_none() {
-            change_over::prepare(far)?;
-        }
-        heap.edit_report(|_| memory.keep_free_memory());
-        heap.each_warm_run(|run| memory.take_back(&run)).map_err(|error| error.to_string())?;
-    }
-    let bytes = match limit {
-        MemoryLimit::Auto => AUTO,
-        MemoryLimit::Bytes(bytes) => bytes as u64,
-    };
-    SESSION_LIMIT.store(bytes, Ordering::Relaxed); // Relaxed: before `STATE`
-    OWNER.store(std::process::id(), Ordering::Relaxed); // Relaxed: as above
-    let _ = STATE.compare_exchange(OFF, WATCHED, Ordering::AcqRel, Ordering::Acquire);
-    helper::start(false);
-    ask();
-    if is_watched() { Ok(()) } else { Err(GIVEN_UP.get().cloned().unwrap_or_default()) }
-}
-
-/// Returns the limit of the session, or of `--limit`; `None` without one.
-pub(crate) fn limit() -> Option<MemoryLimit> {
-    // Relaxed: a number by itself.
-    match SESSION_LIMIT.load(Ordering::Relaxed) {
-        0 => options().limit.as_ref().map(|config| config.limit),
-        AUTO => Some(MemoryLimit::Auto),
-        bytes => Some(MemoryLimit::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX))),
-    }
-}
-
-/// Returns the settings of the far memory that blocks become.
-fn far_config() -> Option<&'static FarConfig> {
-    options().limit.as_ref().map(|config| &config.far).or_else(|| SESSION.get())
-}
-
-/// Returns whether the process is kept below a limit.
-pub(crate) fn is_watched() -> bool {
-    // Relaxed: no other memory depends on it.
-    STATE.load(Ordering::Relaxed) != OFF
-}
-
-/// Ceases to watch the limit, and prints a line with the reason.
-pub(crate) fn give_up(why: &str) {
-    if STATE.swap(OFF, Ordering::AcqRel) != OFF {
-        let _ = GIVEN_UP.set(why.to_owned());
-        warn(&format!("the program is not kept below its limit from now on: {why}"));
-    }
-}
-
 /// Continues in a forked child, which needs a helper of its own. Returns whether the limit is watched there.
 pub(crate) fn in_child() -> bool {
     ANNOUNCED.store(true, Ordering::Relaxed); // the parent's line is enough
@@ -164,11 +83,6 @@ pub(crate) fn in_child() -> bool {
         }
     }
     true
-}
-
-/// Ceases to watch the limit in a forked child whose heap cannot be used.
-pub(crate) fn forget() {
-    STATE.store(OFF, Ordering::Relaxed); // Relaxed: the child has one thread
 }
 
 /// Has large blocks made far memory if the heap could exceed its limit, with a block that was just allocated and is not
@@ -189,20 +103,6 @@ pub(crate) fn before_mapping() {
         && heap::heap().is_some_and(|heap| !heap.is_interrupted())
     {
         ask();
-    }
-}
-
-#[cold]
-fn ask() {
-    let is_helper = HELPER.load(Ordering::Relaxed) == largesse_pages::thread_id();
-    if OWNER.load(Ordering::Relaxed) != std::process::id() || is_helper {
-        return;
-    }
-    let _ = STATE.compare_exchange(WATCHED, ASKED, Ordering::AcqRel, Ordering::Acquire);
-    while STATE.load(Ordering::Acquire) == ASKED {
-        // Repeated, since the helper may be about to sleep.
-        largesse_pages::wake_one(&WANTED);
-        largesse_pages::wait_while_for(&STATE, ASKED, Duration::from_millis(1));
     }
 }
 
@@ -273,7 +173,8 @@ impl LimitWatch {
         let Some(limit) = limit.filter(|_| is_watched()) else { return Duration::MAX };
         let state = STATE.load(Ordering::Acquire);
         let grown = limit.own_resident().saturating_sub(far_resident()).saturating_sub(self.near);
-        let is_old = self.of != self::limit() || self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
+        let is_old =
+            self.of != limit_state::limit() || self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
         if state == ASKED || is_old || grown >= (self.left.before_reserve / 2).max(LEAST_GROWTH) {
             self.read(limit, heap);
             match state {
@@ -300,7 +201,7 @@ impl LimitWatch {
     }
 
     fn read(&mut self, limit: &Limit, heap: &LargeHeap) {
-        let of = self::limit();
+        let of = limit_state::limit();
         if self.read_at.is_none() || self.of != of {
             self.of = of;
             let bytes = limit.bytes();
@@ -318,7 +219,10 @@ impl LimitWatch {
 
     /// Lets the heap stay on near memory if it can, and changes over otherwise.
     fn stay_near(&mut self, limit: &Limit, heap: &'static LargeHeap, asked: bool) {
-        let is_far_from_it = |left: &Left| left.before_reserve > 0 && !(asked && heap.exceeds_limit());
+        // Relaxed: the flag is set before a thread asks.
+        let forced = FORCED.load(Ordering::Relaxed);
+        let is_far_from_it =
+            |left: &Left| left.before_reserve > 0 && !(asked && heap.exceeds_limit()) && !forced;
         let began = Instant::now();
         limit.refresh(heap);
         self.read_after = READ_AFTER.max(began.elapsed() * REST);

@@ -11,8 +11,8 @@ use crate::staging::{Frames, Staging, are_resident};
 use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
 use largesse_pages::PageKind;
+use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
 use largesse_pages::residency::Inspector;
 use largesse_policy::PageNumber;
 use largesse_store::{Broker, Ranges, TransferQueue};
@@ -119,11 +119,8 @@ impl Linux {
     /// Registers a mapped range, so that its faults are reported. A child of a raw `clone` does not inherit the range:
     /// it would read zeros there. Large pages are refused, because one would fill 512 missing pages at once.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
-        let _ = largesse_pages::advise_mapping(
-            core::ptr::with_exposed_provenance_mut(at),
-            len,
-            PageKind::Small,
-        );
+        let _ =
+            largesse_pages::advise_mapping(core::ptr::with_exposed_provenance_mut(at), len, PageKind::Small);
         inherited(at, len, false)?;
         self.broker.call(|| self.faults().register(at, len))
     }
