@@ -152,6 +152,26 @@ static void partly_moved(void) {
     fact("half of each large page moved out", before > after + SPANS * SPAN / 4 ? "uncharged" : "still charged");
 }
 
+/* Bytes that the kernel may take from this process although they have contents: offered, and not written since. */
+static unsigned long offered_kib(void) {
+    FILE *smaps = fopen("/proc/self/smaps_rollup", "r");
+    char line[512];
+    unsigned long kib = 0;
+    while (smaps && fgets(line, sizeof line, smaps)) sscanf(line, "LazyFree: %lu", &kib);
+    if (smaps) fclose(smaps);
+    return kib;
+}
+
+/* Offers pages to the kernel, and takes them back by write faults that write nothing. */
+static void taken_back(int advice, const char *name) {
+    char *at = range(1, advice);
+    fill(at);
+    madvise(at, SPAN, MADV_FREE);
+    unsigned long before = offered_kib();
+    long rc = madvise(at, SPAN, 23 /* MADV_POPULATE_WRITE */);
+    fact(name, rc ? reason(rc) : before == 0 ? "unknown" : offered_kib() > 0 || !intact(at) ? "still offered" : "kept");
+}
+
 int main(int argc, char **argv) {
     struct utsname name;
     uname(&name);
@@ -240,6 +260,8 @@ int main(int argc, char **argv) {
         errno = 0;
         fact("write(2) of a missing page", reason(write(pipes[1], guarded + PAGE, 1) < 0));
     }
+    taken_back(MADV_HUGEPAGE, "offered large page populated");
+    taken_back(MADV_NOHUGEPAGE, "offered small pages populated");
     partly_dropped();
     if (moves) partly_moved();
     return 0;

@@ -27,3 +27,9 @@ void count(double *from, int *found, int *aligned) {
     *found = 0; *aligned = 1;
     for (size_t i = 0; i < n && i < 1000; i++) if (blocks[i].size >= *from) { (*found)++; *aligned &= (blocks[i].address + 48) % 64 == 0; }
 }
+/* Sets a limit; `why` is empty or the reason why it cannot be kept. */
+void limit(char **limit, char **store, char **why) {
+    const char *(*f)(const char *, const char *) = (const char *(*)(const char *, const char *))dlsym(RTLD_DEFAULT, "largesse_limit");
+    const char *answer = f ? f(*limit, *store) : "no library";
+    if (answer) *why = (char *)answer;
+}

@@ -58,7 +58,7 @@ fn library_exports_exactly_its_header_and_the_table() {
 /// Returns one of our own names without the version that `liblargesse.map` gives to it in packages. Other names keep
 /// their version, because a versioned `malloc` would not replace the C library's.
 fn plain(name: &str) -> &str {
-    let stem = name.strip_suffix("@@LARGESSE_2.0").unwrap_or(name);
+    let stem = name.split_once("@@LARGESSE_").map_or(name, |(stem, _)| stem);
     if stem.starts_with("largesse_") { stem } else { name }
 }
 

@@ -16,7 +16,7 @@ const ALWAYS: [(&str, &str); 8] = [
     ("made accessible, still registered", "yes"),
 ];
 /// Facts that hold where the kernel moves pages (Linux 6.8).
-const WHERE_PAGES_MOVE: [(&str, &str); 8] = [
+const WHERE_PAGES_MOVE: [(&str, &str); 10] = [
     ("moved whole", "yes"),
     ("moved whole, it is still large", "yes"),
     ("moved whole, its contents are intact", "yes"),
@@ -25,6 +25,8 @@ const WHERE_PAGES_MOVE: [(&str, &str); 8] = [
     ("moved in part", "yes"),
     ("moved page of zeros", "yes"),
     ("half of each large page dropped", "still charged"),
+    ("offered large page populated", "kept"),
+    ("offered small pages populated", "kept"),
 ];
 
 #[track_caller]

@@ -95,6 +95,36 @@ fn threads_end_in_half_of_their_peak() {
     half_is_enough(&stage, &program);
 }
 
+/// Parent and child each write to half of what they share, which the kernel copies.
+#[test]
+fn forked_program_ends_in_half_of_its_peak() {
+    let stage = Stage::new();
+    let Some(program) = c_program(&stage, &["fork"]) else { return };
+    half_is_enough(&stage, &program);
+}
+
+/// R forks while its vectors are near, and each worker changes half of them.
+#[test]
+fn r_workers_end_in_a_tight_group() {
+    if !has_program("Rscript", &["--version"]) || !events_are_permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let script = "library(parallel); x <- lapply(1:16, function(k) rep_len(k + 0.5, 2^20))
+        f <- function(i) { for (k in seq(i, 16, by = 2)) x[[k]][seq(1, 2^20, by = 64)] <- i; sum(vapply(x, sum, 0)) }
+        cat(unlist(mclapply(1:2, f, mc.cores = 2)), sum(vapply(x, sum, 0)), '\n')";
+    let program = ["Rscript", "--vanilla", "-e", script].map(str::to_owned);
+    let killed = confine(&stage, 190, &program);
+    if could_not_confine(&killed) {
+        return;
+    }
+    assert!(number(&text(&killed.stdout), "killed by the kernel:") > 0, "{killed:#?}");
+    let done = confine(&stage, 190, &limited(&stage, &["--limit", "auto"], &program));
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.starts_with("150011904 150011904 150994944"), "{done:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+}
+
 #[test]
 fn one_block_ends_in_half_of_its_size() {
     let stage = Stage::new();
@@ -142,6 +172,110 @@ fn limit_in_bytes_bounds_the_process() {
     assert!(ran.report["far"]["write_backs"].as_u64() > Some(0), "{:#}", ran.report);
     assert_eq!(ran.hints.lines().count(), 1, "{}", ran.hints);
     assert!(ran.hints.contains("its limit of 96M: its coldest memory is kept in file:"), "{}", ran.hints);
+}
+
+/// Blocks that spilled are on large pages again once the program has freed half of them, and spill again when it needs
+/// more. A thread writes to them all the time.
+#[test]
+fn freed_memory_makes_the_rest_near_again() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("near_again.c", &["-O2", "-pthread"]) else { return };
+    if !events_are_permitted() || !large_pages_are_available() {
+        return;
+    }
+    let (store, program) = (stage.store(), program.display().to_string());
+    let words = [program.as_str(), "160", "16", "2"];
+    let ran = Run::new(&stage, &words).under(&["--limit", "144M", "--far", &store]).finish().succeeded();
+    assert!(ran.stdout.contains("10 blocks, 0 wrong"), "{ran:#?}");
+    let large = number(&ran.stdout, " s ");
+    assert!(large >= (80 << 10) / 10 * 9, "{large} KiB are on large pages: {ran:#?}");
+    let (limit, far) = (&ran.report["limit"], &ran.report["far"]);
+    assert_eq!(limit["near_again"], 2, "{:#}", ran.report);
+    assert!(limit["near_again_seconds"].is_null(), "they are far again: {:#}", ran.report);
+    assert!(far["recalled"].as_u64() > Some(0), "{:#}", ran.report);
+    assert_eq!(ran.hints.lines().count(), 1, "{}", ran.hints);
+}
+
+/// Small objects cannot be evicted. The program ends with a message before the kernel kills it.
+#[test]
+fn small_objects_beyond_the_limit_end_the_program() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("small_objects.c", &["-O2"]) else { return };
+    if !events_are_permitted() {
+        return;
+    }
+    let program = [program.display().to_string(), "400".to_owned()];
+    let ended = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
+    if could_not_confine(&ended) {
+        return;
+    }
+    let (said, hints) = (text(&ended.stdout), text(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(74), "{ended:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+    assert!(hints.contains("cannot be kept below its limit of 160M, and ends: "), "{hints}");
+    assert!(hints.contains("MiB in small requests and the stack"), "{hints}");
+}
+
+/// Python maps memory for small objects itself, and these mappings are far once the limit is near.
+#[test]
+fn python_objects_end_in_less_than_their_peak() {
+    if !events_are_permitted() || !has_program(PYTHON, &["--version"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let script = "x = [b'%060d' % k for k in range(2_000_000)]; print(sum(map(len, x)), x[1_234_567])";
+    let program = [PYTHON, "-c", script].map(str::to_owned);
+    let done = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
+    if could_not_confine(&done) {
+        return;
+    }
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.starts_with("120000000 b'0000"), "{done:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+}
+
+/// A program sets its limit while it has large blocks, and then changes it.
+#[test]
+fn running_program_sets_its_limit() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("set_limit.c", &["-O2"]) else { return };
+    if !events_are_permitted() {
+        return;
+    }
+    let (store, program) = (stage.store(), program.display().to_string());
+    // The second one is exceeded already when it is set.
+    for (before, after) in [("64", "128"), ("160", "32")] {
+        let words = [program.as_str(), before, after, "128M", &store];
+        let ran = Run::new(&stage, &words).under(&[]).finish().succeeded();
+        assert!(ran.stdout.contains("24 blocks, 0 wrong"), "{ran:#?}");
+        let resident = number(&ran.stdout, "resident ");
+        assert!(before == "160" || resident <= 128 << 10, "{resident} KiB were resident: {ran:#?}");
+        assert!(ran.report["far"]["write_backs"].as_u64() > Some(0), "{:#}", ran.report);
+        assert_eq!(ran.report["limit"]["bytes"], 4_u64 << 30, "{:#}", ran.report);
+        assert!(ran.hints.contains("comes near its limit of 128M"), "{}", ran.hints);
+    }
+}
+
+#[test]
+fn r_session_sets_its_limit() {
+    let stage = Stage::new();
+    if !has_program("Rscript", &["--version"]) || !events_are_permitted() {
+        return;
+    }
+    let Some(shim) = stage.compiled("shim.c", &["-shared", "-fPIC"]) else { return };
+    let named = stage.path("shim.so");
+    std::fs::rename(shim, &named).unwrap();
+    let script = "a <- commandArgs(TRUE); dyn.load(a[1], local = FALSE); dyn.load(a[2])
+        stopifnot(.C('enable', 1L, r = 9L)$r == 0L)
+        x <- lapply(1:6, function(k) rep_len(k + 0.5, 2^20))
+        stopifnot(identical(.C('limit', '160M', a[3], why = '')$why, ''))
+        x <- c(x, lapply(7:24, function(k) rep_len(k + 0.5, 2^20)))
+        cat(identical(vapply(x, sum, 0), (1:24 + 0.5) * 2^20))";
+    let [library, named] = [stage.library(), named].map(|path| path.display().to_string());
+    let words = ["Rscript", "--vanilla", "-e", script, &library, &named, &stage.store()];
+    let ran = Run::new(&stage, &words).finish().succeeded();
+    assert_eq!(ran.stdout, "TRUE", "{ran:#?}");
+    assert!(ran.hints.contains("comes near its limit of 160M"), "{}", ran.hints);
 }
 
 /// Both are kept below the limit, each by a helper and a pager of its own.

@@ -139,6 +139,13 @@ int largesse_tune_end(const char *id);
  * stays valid and says what to do. After success, call largesse_enable(1). */
 const char *largesse_far_memory(const char *local, const char *store, const char *page_size);
 
+/* Keeps the process below `limit` from now on, also if large blocks exist: "8G", or "auto" for the tightest limit of
+ * its control groups and the machine. Near the limit its large blocks become far memory in place: what does not fit is
+ * kept in `store` ("file:PATH"; NULL: a file in $TMPDIR or /var/tmp, unlinked at once). A later call changes the limit,
+ * with NULL as store. Returns NULL, or a message that stays valid and says what to do. Needs Linux 6.8 and the right to
+ * handle page faults (docs/limit.md). Since interface 2.1. */
+const char *largesse_limit(const char *limit, const char *store);
+
 /* Reductions return the same bits on every processor and for any number of threads (docs/kernels.md). Names and
  * arguments are those of BLAS: s and d are float and double, c and z complex; the n elements are incx apart; a
  * negative incx begins at the last element; 0 uses one element n times. sumsq is the sum of squares, and dotc

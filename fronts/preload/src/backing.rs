@@ -9,9 +9,9 @@ pub(crate) use largesse_paging::Far;
 /// The source of the memory of the process's heap, chosen when the heap is made.
 #[derive(Debug)]
 pub(crate) enum HeapBacking {
-    /// The heap uses memory of this machine.
+    /// The heap uses memory of this machine that can never be far: of a pool, locked, or placed.
     Near(NearMemory),
-    /// The heap uses memory of this machine until a limit comes near, and far memory from then on.
+    /// The heap uses memory of this machine, which becomes far memory when a limit comes near, if there is one.
     Limited(LimitedMemory),
     /// The heap uses far memory, of which a bounded part is resident and the rest is in a store.
     Far(Far),
@@ -71,9 +71,9 @@ unsafe impl Backing for HeapBacking {
         match self {
             // The kernel could take a page of a new block at any time, and far memory would not know. Free memory is
             // returned before the limit is reached instead.
-            HeapBacking::Limited(_) => true,
+            HeapBacking::Limited(limited) if limited.keeps_free_memory() => true,
             // SAFETY: the caller's promise.
-            HeapBacking::Near(_) | HeapBacking::Far(_) => unsafe { self.backing().offer(first, spans) },
+            _ => unsafe { self.backing().offer(first, spans) },
         }
     }
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {

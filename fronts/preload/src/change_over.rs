@@ -1,4 +1,4 @@
-//! Makes the heap far memory in place, while the program runs.
+//! Makes the heap far memory in place, and near memory again, while the program runs.
 //!
 //! The userfaultfd is opened and the store is tried before the program starts, so that a refusal is reported at that
 //! time.
@@ -9,6 +9,7 @@ use crate::lost::pager_failed;
 use crate::{far_store, guard, last_thread};
 use core::ops::Range;
 use largesse_arena::Retention;
+use largesse_pages::{SPAN, base_page};
 use largesse_paging::{Amount, Far, FarBuilder, FarConfig, start_broker};
 use largesse_report::Region;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -59,6 +60,9 @@ pub(crate) fn change_over(
     config: &FarConfig,
     local: usize,
 ) -> Result<(), String> {
+    if let Some(far) = memory.far() {
+        return change_over_again(heap, memory, far, local);
+    }
     let before = prepared().take();
     let builder = before.map_or_else(|| open(config), Ok)?;
     let config = FarConfig { local: Amount::Bytes(local), ..config.clone() };
@@ -68,8 +72,46 @@ pub(crate) fn change_over(
     heap.change_over(RETENTION, far)
 }
 
-/// Makes far memory of the range of `memory`, in which the address ranges `spans` keep their contents, and starts the
-/// pager's threads. Until these run, a thread that touches a page that is not resident waits.
+/// Does the same with the far memory that the heap had before it became near again.
+fn change_over_again(
+    heap: &LargeHeap,
+    memory: &LimitedMemory,
+    far: &Far,
+    local: usize,
+) -> Result<(), String> {
+    far.pager().set_local(local / base_page());
+    heap.change_over(RETENTION, |spans| {
+        far.take_over_again(spans).map_err(|error| error.to_string())?;
+        memory.become_far_again();
+        Ok(())
+    })
+}
+
+/// Makes the heap near memory again, which may hold `limit` bytes before it could exceed its limit. Calls `near` as soon
+/// as it is, before any other thread can use the heap. `false`: nothing changed, because some pages are not resident.
+pub(crate) fn change_back(
+    heap: &LargeHeap,
+    memory: &LimitedMemory,
+    far: &Far,
+    limit: usize,
+    near: impl FnOnce(),
+) -> bool {
+    let done = heap.change_back(Retention::default(), limit, memory.span_kind(), |spans| {
+        let done = far.make_near(spans, memory.kind());
+        if done {
+            memory.become_near();
+            near();
+        }
+        done
+    });
+    if done {
+        far.forget_stored(heap.used_range() / SPAN);
+    }
+    done
+}
+
+/// Makes far memory of the range, which takes over `spans`, and starts its threads. Until then a thread that touches a
+/// missing page waits.
 fn make(
     mut builder: FarBuilder,
     memory: &LimitedMemory,

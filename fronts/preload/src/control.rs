@@ -18,8 +18,8 @@ use largesse_report::{BlockRecord, CAUSES, Cause};
 
 /// Number of the binary interface, as `LARGESSE_ABI` of the header; `build.rs` gives it to the library's name.
 const ABI: u32 = 2;
-/// Number of additions to the interface since [`ABI`] changed.
-const MINOR: u32 = 0;
+/// Number of additions since [`ABI`] changed.
+const MINOR: u32 = 1;
 
 /// Mirrors `largesse_stats_t` of `largesse.h` field by field.
 #[repr(C)]

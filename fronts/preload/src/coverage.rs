@@ -3,7 +3,7 @@
 
 use crate::message::warn;
 use crate::settings::is_launched;
-use crate::{heap, record, spill};
+use crate::{heap, limit_state, record};
 use core::fmt::{self, Display};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +50,7 @@ impl Uncovered {
     ) -> Uncovered {
         let mut sums = Uncovered::default();
         let mut lines = smaps.lines().peekable();
+        let mut end = 0;
         while let Some(header) = lines.next() {
             let Some(mapping) = Mapping::parse(header) else { continue };
             let (mut anonymous, mut resident, mut flags) = (0, 0, "");
@@ -60,7 +61,10 @@ impl Uncovered {
                 resident = kib("Rss:").unwrap_or(resident);
                 flags = line.strip_prefix("VmFlags:").unwrap_or(flags);
             }
-            if is_far(&mapping.at) {
+            // The kernel lists a mapping again that grew while it was read.
+            let is_again = mapping.at.start < end;
+            end = end.max(mapping.at.end);
+            if is_again || is_far(&mapping.at) {
                 continue;
             }
             let anonymous = (anonymous << 10).saturating_sub(own(&mapping.at));
@@ -144,6 +148,14 @@ fn must_reread(estimate: u64, before: u64, local: u64) -> bool {
     exceeds_threshold(estimate.max(before), local) && estimate.abs_diff(before) > before / 8
 }
 
+/// Returns what takes the memory outside far memory; `None` if it cannot be read, or is little.
+pub(crate) fn describe() -> Option<String> {
+    let smaps = unread::text(Path::new("/"), "/proc/thread-self/smaps").ok()??;
+    let is_far = |at: &Range<usize>| heap::far().is_some_and(|far| far.pager().kernel().touches(at));
+    let uncovered = Uncovered::read(&smaps, is_far, own_bytes);
+    (uncovered.all() > 0).then(|| uncovered.to_string())
+}
+
 /// Publishes the bytes of the program that `--local` does not bound if they exceed the threshold, and reports them on
 /// standard error, again once they have grown by [`GROWTH`]. The helper thread calls it each second, and `exit` once.
 pub(crate) fn update() {
@@ -182,7 +194,7 @@ pub(crate) fn update() {
     if is_launched() && all >= REPORTED.load(Ordering::Relaxed).saturating_mul(GROWTH) {
         REPORTED.store(all, Ordering::Relaxed);
         let (all, local) = (all >> 20, local >> 20);
-        warn(&if spill::is_watched() {
+        warn(&if limit_state::is_watched() {
             format!(
                 "{all} MiB of this program's memory cannot be evicted, and --limit leaves {local} MiB for the rest: \
                  {uncovered}"
@@ -220,6 +232,10 @@ VmFlags: rd wr sh
 40000000-48000000 rw-p 00000000 00:00 0                          [heap]
 Rss:                8192 kB
 Anonymous:          8192 kB
+VmFlags: rd wr
+40000000-48100000 rw-p 00000000 00:00 0                          [heap]
+Rss:                9216 kB
+Anonymous:          9216 kB
 VmFlags: rd wr
 ";
 

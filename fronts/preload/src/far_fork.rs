@@ -22,7 +22,7 @@ pub(crate) fn before() -> Option<StoppedPager> {
     let far = heap::far()?;
     let on_stack = 0_u8;
     let here = (&raw const on_stack).addr();
-    if [here, largesse_pages::thread_handle()].iter().any(|&at| far.pager().kernel().page_at(at).is_some()) {
+    if [here, largesse_pages::thread_handle()].iter().any(|&at| far.is_far(&(at..at + 1))) {
         // The child could need missing pages of its stack before its own pager runs.
         give_up("the stack of the thread that forks is far memory");
     }

@@ -14,7 +14,7 @@ use crate::backing::HeapBacking;
 use crate::heap::{LargeHeap, backing, heap};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
-use crate::{far_fork, helper, last_thread, make, private, record, spill};
+use crate::{far_fork, forked, helper, last_thread, limit_state, make, private, record, spill};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -79,6 +79,7 @@ fn wait_until(done: impl Fn() -> bool) {
 
 pub(crate) unsafe extern "C" fn before() {
     let signals = Blocked::handlers();
+    forked::make_room();
     wait_until(|| heap().is_some() || make::forbid_heap());
     enumeration::forbid();
     wait_until(enumeration::is_over);
@@ -104,6 +105,7 @@ fn lock_heap() -> HeapGuard {
 pub(crate) unsafe extern "C" fn in_parent() {
     let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
+    forked::is_over();
     enumeration::allow();
     make::fork_is_over();
     if let HeapGuard::Locked(heap) = heap {
@@ -122,6 +124,7 @@ pub(crate) unsafe extern "C" fn in_parent() {
 pub(crate) unsafe extern "C" fn in_child() {
     let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
+    forked::is_over();
     enumeration::reset_in_child();
     make::fork_is_over();
     helper::forget();
@@ -132,9 +135,9 @@ pub(crate) unsafe extern "C" fn in_child() {
         HeapGuard::NoHeap => {
             far_fork::refuse_unstopped();
             make::after_fork_without_heap();
-            spill::forget();
+            limit_state::forget();
         }
-        HeapGuard::Interrupted => spill::forget(),
+        HeapGuard::Interrupted => limit_state::forget(),
     }
     drop(signals);
 }

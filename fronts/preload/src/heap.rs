@@ -1,6 +1,7 @@
 //! Holds the heap of the process and its backing once they are made.
 
 use crate::backing::{Far, HeapBacking};
+use crate::limit_state;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -36,14 +37,27 @@ pub(crate) fn backing() -> Option<&'static HeapBacking> {
     unsafe { BACKING.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns far memory, if there is any.
+/// Returns far memory, if there is any. With a limit, blocks may be near again ([`is_far`]).
 pub(crate) fn far() -> Option<&'static Far> {
     backing().and_then(HeapBacking::far)
 }
 
+/// Returns whether blocks are far at present.
+pub(crate) fn is_far() -> bool {
+    backing().is_some_and(|backing| match backing {
+        HeapBacking::Near(_) => false,
+        HeapBacking::Limited(limited) => limited.is_far(),
+        HeapBacking::Far(_) => true,
+    })
+}
+
 /// Returns whether the heap is on far memory, or may be at any time.
 pub(crate) fn may_be_far() -> bool {
-    backing().is_some_and(|backing| !matches!(backing, HeapBacking::Near(_)))
+    backing().is_some_and(|backing| match backing {
+        HeapBacking::Near(_) => false,
+        HeapBacking::Limited(limited) => limit_state::is_watched() || limited.far().is_some(),
+        HeapBacking::Far(_) => true,
+    })
 }
 
 /// Makes a new heap visible to all threads.

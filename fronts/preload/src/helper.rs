@@ -15,7 +15,7 @@ use crate::limit::Limit;
 use crate::spill::LimitWatch;
 use crate::waits::WaitMonitor;
 use crate::wanted::{ABSENT, DECAY_ONLY, WANTED};
-use crate::{causes, coverage, heap, service_thread, spill};
+use crate::{causes, coverage, heap, limit_state, service_thread};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_arena::DECAY_SECONDS;
@@ -51,7 +51,7 @@ pub(crate) fn start(prepare: bool) {
     // SAFETY: no preconditions.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let alone = processors < 2;
-    if prepare && alone && !spill::is_watched() || WANTED.load(Ordering::Relaxed) != ABSENT {
+    if prepare && alone && !limit_state::is_watched() || WANTED.load(Ordering::Relaxed) != ABSENT {
         return;
     }
     let prepare = prepare && !alone;
@@ -59,7 +59,7 @@ pub(crate) fn start(prepare: bool) {
     if !service_thread::start(work) {
         WANTED.store(ABSENT, Ordering::Relaxed);
         causes::note(Cause::HelperRefused);
-        spill::give_up("the thread that watches it could not be started");
+        limit_state::give_up("the thread that watches it could not be started");
     }
 }
 
@@ -120,26 +120,36 @@ fn work() {
     let mut pause = PAUSE.0;
     let mut waits = WaitMonitor::new();
     let prepares = WANTED.load(Ordering::Relaxed) != DECAY_ONLY;
-    let limit = if prepares || spill::is_watched() { Limit::of_own_thread() } else { None };
-    let mut watch = LimitWatch::new(limit.as_ref());
+    let mut limit = if prepares { Limit::of_own_thread() } else { None };
+    let mut watch = LimitWatch::new();
     loop {
+        if limit.is_none() && limit_state::is_watched() {
+            limit = Limit::of_own_thread();
+            if limit.is_none() {
+                limit_state::give_up("its files need Linux 5.9");
+            }
+        }
         let spans = WANTED.load(Ordering::Relaxed);
         let Some(heap) = heap::heap() else {
             largesse_pages::wait_while_for(&WANTED, spans, Duration::from_secs(FAR_SECONDS.into()));
             continue; // with far memory the thread is started before the heap
         };
         if spans == 0 || spans >= DECAY_ONLY {
-            let seconds = if heap::far().is_some() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
-            watch.sleep(heap, &WANTED, spans, Duration::from_secs(seconds.into()));
-            if spans == 0 && heap::far().is_some() {
+            let seconds = if heap::is_far() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
+            watch.sleep(limit.as_ref(), heap, &WANTED, spans, Duration::from_secs(seconds.into()));
+            if spans == 0 && heap::is_far() {
                 // A page that is filled before its use would evict another one.
                 let _ = WANTED.compare_exchange(0, DECAY_ONLY, Ordering::Relaxed, Ordering::Relaxed);
             }
             heap.tick();
             waits.check();
             coverage::update();
-            if heap::far().is_none() {
+            if !heap::is_far() {
                 limit.iter().for_each(|limit| limit.refresh(heap));
+                if prepares && spans == DECAY_ONLY {
+                    // Blocks are near again.
+                    let _ = WANTED.compare_exchange(DECAY_ONLY, 0, Ordering::Relaxed, Ordering::Relaxed);
+                }
             }
             continue;
         }
@@ -161,7 +171,7 @@ fn work() {
             pause = PAUSE.0;
             left = left.saturating_sub(done);
             limit.iter().for_each(|limit| limit.refresh(heap));
-            watch.step(heap);
+            watch.step(limit.as_ref(), heap);
         }
         WANTED.store(0, Ordering::Relaxed);
     }

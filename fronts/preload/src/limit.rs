@@ -6,10 +6,11 @@
 //! block: a program may have forbidden that to itself, or rely on the number of its next descriptor.
 
 use crate::heap::{self, LargeHeap};
+use crate::limit_state;
 use crate::message;
-use crate::settings::options;
+use core::ops::Range;
 use largesse_machine::Room;
-use largesse_pages::residency::{Answer, Inspector};
+use largesse_pages::residency::{Answer, Inspector, Residency};
 use largesse_pages::{base_page, descriptors};
 use largesse_settings::MemoryLimit;
 use std::fs::File;
@@ -27,18 +28,12 @@ const LEAST_RESERVE: u64 = 16 << 20;
 pub(crate) struct Limit {
     room: Room,
     pages: Option<Inspector>,
-    bound: Option<Bound>,
+    own: OwnMemory,
 }
 
-/// The bound that `--limit` sets, and the file by which it is watched.
+/// The file that tells the resident bytes of the process.
 #[derive(Debug)]
-struct Bound {
-    /// The file from which the resident bytes of the process are read.
-    own: Option<File>,
-    /// Number of bytes that the process may have resident; `None` if only the limits of the machine and the control
-    /// groups count.
-    bytes: Option<u64>,
-}
+struct OwnMemory(Option<File>);
 
 /// How far the process is from its limit, below which `--limit` keeps a reserve free. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,20 +58,12 @@ impl Limit {
     }
 
     fn open() -> Limit {
-        let bound = options().limit.as_ref().map(|config| Bound {
-            // `thread-self`: the files of the process are empty once its first thread has ended.
-            own: File::open("/proc/thread-self/statm").ok(),
-            bytes: match config.limit {
-                MemoryLimit::Auto => None,
-                MemoryLimit::Bytes(bytes) => Some(bytes as u64),
-            },
-        });
-        Limit { room: Room::open(Path::new("/")), pages: Inspector::open(None).ok(), bound }
+        Limit { room: Room::open(Path::new("/")), pages: Inspector::open(None).ok(), own: OwnMemory::open() }
     }
 
     /// Sets the heap's limit from the bytes available now. Far memory has a bound of its own.
     pub(crate) fn refresh(&self, heap: &LargeHeap) {
-        if heap::far().is_none()
+        if !heap::is_far()
             && let Some(available) = self.available()
         {
             self.set(heap, self.resident(heap), available);
@@ -84,15 +71,32 @@ impl Limit {
     }
 
     fn set(&self, heap: &LargeHeap, resident: u64, available: u64) {
+        heap.set_limit(self.of_heap(resident, available));
+    }
+
+    /// Returns the bytes that a heap may hold whose resident bytes are given.
+    fn of_heap(&self, resident: u64, available: u64) -> usize {
         let all = resident.saturating_add(available);
-        let usable = if self.bound.is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
-        heap.set_limit(usize::try_from(usable).unwrap_or(usize::MAX));
+        let usable =
+            if limit_state::limit().is_some() { all.saturating_sub(self.reserve()) } else { usable(all) };
+        usize::try_from(usable).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the bytes that the heap may hold now.
+    pub(crate) fn heap_limit(&self, heap: &LargeHeap) -> usize {
+        self.available().map_or(usize::MAX, |available| self.of_heap(self.resident(heap), available))
     }
 
     /// Returns the bytes that the process may still use, if any limit is known.
     fn available(&self) -> Option<u64> {
-        let own = self.bound.as_ref().and_then(Bound::available);
-        self.room.available().into_iter().chain(own).min()
+        self.available_beside(0)
+    }
+
+    /// The same if `shared` more bytes are used in its groups, but not more in the process.
+    fn available_beside(&self, shared: u64) -> Option<u64> {
+        let own = own_bound().and_then(|bytes| Some(bytes.saturating_sub(self.own.resident()?)));
+        let room = self.room.available().map(|bytes| bytes.saturating_sub(shared));
+        room.into_iter().chain(own).min()
     }
 
     /// Returns the bytes that stay free with `--limit`.
@@ -102,14 +106,13 @@ impl Limit {
 
     /// Returns the tightest limit in bytes: of the machine, the control groups, and `--limit`.
     pub(crate) fn bytes(&self) -> u64 {
-        let own = self.bound.as_ref().and_then(|bound| bound.bytes);
         let machine = largesse_pages::physical_memory() as u64;
-        self.room.group_limit().into_iter().chain(own).fold(machine, u64::min)
+        self.room.group_limit().into_iter().chain(own_bound()).fold(machine, u64::min)
     }
 
-    /// Reads how far the process is from its limit.
-    pub(crate) fn left(&self) -> Left {
-        let available = self.available().unwrap_or(u64::MAX);
+    /// Returns what `--limit` leaves, if the kernel makes a copy of `shared` bytes that other processes have, too.
+    pub(crate) fn left(&self, shared: u64) -> Left {
+        let available = self.available_beside(shared).unwrap_or(u64::MAX);
         let reserve = self.reserve();
         Left {
             before_reserve: available.saturating_sub(reserve),
@@ -119,31 +122,46 @@ impl Limit {
         }
     }
 
-    /// Returns the resident bytes of the process as `--limit` counts them, 0 without that option.
+    /// Returns the resident bytes of the process, 0 if they cannot be read.
     pub(crate) fn own_resident(&self) -> u64 {
-        self.bound.as_ref().and_then(Bound::resident).unwrap_or(0)
+        self.own.resident().unwrap_or(0)
     }
 
     /// Returns the resident bytes of the heap; 0 before Linux 6.7, whose kernel cannot tell.
     pub(crate) fn resident(&self, heap: &LargeHeap) -> u64 {
+        self.residency(heap, 0..heap.used_range()).resident
+    }
+
+    /// Returns which pages of a part of the heap's range are resident, by offset; none before Linux 6.7.
+    pub(crate) fn residency(&self, heap: &LargeHeap, part: Range<usize>) -> Residency {
         let (start, _) = heap.range();
-        let answer = self.pages.as_ref().map(|pages| pages.ask(start as u64, heap.used_range() as u64));
+        let answer =
+            self.pages.as_ref().map(|pages| pages.ask((start + part.start) as u64, part.len() as u64));
         match answer {
-            Some(Answer::Exact(seen)) => seen.resident,
-            Some(Answer::NotPerAddress) | None => 0,
+            Some(Answer::Exact(seen)) => seen,
+            Some(Answer::NotPerAddress) | None => Residency::default(),
         }
     }
 }
 
-impl Bound {
-    fn resident(&self) -> Option<u64> {
-        let mut text = [0; 128];
-        let len = self.own.as_ref()?.read_at(&mut text, 0).ok()?;
-        resident_pages(core::str::from_utf8(&text[..len]).ok()?).map(|pages| pages * base_page() as u64)
+impl OwnMemory {
+    fn open() -> OwnMemory {
+        // `thread-self`: the files of the process are empty once its first thread has ended.
+        OwnMemory(File::open("/proc/thread-self/statm").ok())
     }
 
-    fn available(&self) -> Option<u64> {
-        Some(self.bytes?.saturating_sub(self.resident()?))
+    fn resident(&self) -> Option<u64> {
+        let mut text = [0; 128];
+        let len = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        resident_pages(core::str::from_utf8(&text[..len]).ok()?).map(|pages| pages * base_page() as u64)
+    }
+}
+
+/// Returns the bytes that the process may have resident; `None`: only the limits around it count.
+fn own_bound() -> Option<u64> {
+    match limit_state::limit() {
+        Some(MemoryLimit::Bytes(bytes)) => Some(bytes as u64),
+        Some(MemoryLimit::Auto) | None => None,
     }
 }
 
@@ -185,10 +203,7 @@ mod tests {
 
     #[test]
     fn own_resident_bytes_are_read() {
-        let bound = Bound { own: File::open("/proc/thread-self/statm").ok(), bytes: Some(1 << 40) };
-        let resident = bound.resident().expect("proc is mounted");
+        let resident = OwnMemory::open().resident().expect("proc is mounted");
         assert!((1 << 18..1 << 40).contains(&resident), "{resident} bytes are resident");
-        let left = bound.available().expect("a bound");
-        assert!(left < 1 << 40 && left > (1 << 40) - (1 << 36), "{left} bytes are left");
     }
 }

@@ -4,6 +4,7 @@ use crate::backing::HeapBacking;
 use crate::causes::{count_early, note};
 use crate::guard::Inside;
 use crate::heap::{self, LargeHeap, backing, heap};
+use crate::limit_state;
 use crate::message::warn;
 use crate::routing::ROUTING;
 use crate::settings::options;
@@ -58,11 +59,12 @@ pub(crate) fn make_far(config: &FarConfig) -> Result<(), String> {
         Some(HeapBacking::Far(_)) => {
             Err("this session has far memory already, chosen when it started".into())
         }
-        Some(HeapBacking::Limited(_)) => {
-            Err("this session was started with --limit, which makes far memory when it is needed".into())
+        Some(HeapBacking::Limited(_)) if limit_state::limit().is_some() => {
+            Err("this session has a limit, near which it makes far memory".into())
         }
-        Some(HeapBacking::Near(_)) => Err("this session has large blocks already; far memory is chosen \
-            before the first one, or at the start: largesse run --local SIZE -- PROGRAM"
+        Some(HeapBacking::Near(_) | HeapBacking::Limited(_)) => Err("this session has large blocks already; \
+            far memory is chosen before the first one, or at the start: largesse run --local SIZE -- PROGRAM; a \
+            limit (memory_limit, largesse_limit) can be set at any time"
             .into()),
         None => match options().excluded_by_far() {
             Some((name, accepts)) => Err(format!("{name} is set; it accepts {accepts}")),

@@ -9,7 +9,7 @@ use crate::make::heap_or_make;
 use crate::plain::{NEVER, is_plain};
 use crate::ranges::{self, calls::told};
 use crate::settings::options;
-use crate::{causes, routing};
+use crate::{causes, routing, spill};
 use core::ffi::{c_int, c_void};
 use largesse_pages::{PageKind, SPAN};
 use largesse_report::{Cause, MAX_ADVISED, PageChoice};
@@ -32,6 +32,9 @@ pub(crate) unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
+    if len >= ranges::SMALLEST && is_plain(address, protection, flags, NEVER) {
+        spill::before_mapping();
+    }
     // SAFETY: the caller's promise.
     if let Some(answer) = unsafe { ranges::map(address, len, protection, flags, fd, offset) } {
         return core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned());

@@ -13,7 +13,7 @@ use crate::{far, limit, shortage, spill};
 use core::ptr::NonNull;
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{LargeBlockHeap, LargeHeapSettings};
-use largesse_pages::{MapError, Offer, PageKind, Reserved, SPAN, Thp};
+use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
 use largesse_paging::FarConfig;
 use largesse_report::{Cause, PageChoice};
 
@@ -32,8 +32,12 @@ pub(crate) fn make() -> Option<Made> {
     }
     match &options.far {
         None => {
-            let made = make_on(near_backing(options)?, Retention::default());
-            made.inspect(|(_, heap)| limit::first(heap))
+            let backing = if may_become_far(options) {
+                HeapBacking::Limited(limited(options)?)
+            } else {
+                near_backing(options)?
+            };
+            make_on(backing, Retention::default()).inspect(|(_, heap)| limit::first(heap))
         }
         Some(config) => match make_far(config, options.static_data) {
             Ok(made) => Some(made),
@@ -47,9 +51,20 @@ fn make_limited(options: &Options) -> Option<Made> {
     if let Err(why) = spill::begin() {
         refuse_to_start(&format!("the program cannot be kept below --limit: {}", shortage::with_limits(why)));
     }
+    let memory = limited(options)?;
+    memory.keep_free_memory();
+    make_on(HeapBacking::Limited(memory), Retention::default()).inspect(|(_, heap)| limit::first(heap))
+}
+
+/// Returns whether memory with these settings can become far in place, should the program set a limit.
+fn may_become_far(options: &Options) -> bool {
+    let pool = matches!(options.pages, PageChoice::Hugetlb | PageChoice::Hugetlb1G | PageChoice::Medium);
+    !pool && !options.lock && options.placement == Placement::FirstTouch
+}
+
+fn limited(options: &Options) -> Option<LimitedMemory> {
     let range = leak(reserve(SPAN, near_limit())?)?;
-    let backing = HeapBacking::Limited(LimitedMemory::new(range, page_kind(options.pages)));
-    make_on(backing, Retention::default()).inspect(|(_, heap)| limit::first(heap))
+    Some(LimitedMemory::new(range, page_kind(options.pages)))
 }
 
 /// Makes the heap on far memory, and with `static_data` makes the program's static arrays far, too. The error is a

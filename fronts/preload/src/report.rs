@@ -65,13 +65,20 @@ fn describe(state: &str) -> Value {
 /// Returns the limit below which the process is kept, how long large blocks took to become far memory, and for how long
 /// memory has been evicted; null without a limit.
 fn limit() -> Value {
-    let of = |report: &HeapReport| (report.limit_bytes, report.change_over_ns, report.spilling_since);
-    let Some((bytes @ 1.., took, since)) = heap::heap().map(|heap| heap.with_report(of)) else {
-        return Value::Null;
+    let of = |it: &HeapReport| {
+        let since = |second: u64| {
+            (second != 0).then(|| u64::from(largesse_pages::now_seconds()).saturating_sub(second))
+        };
+        json!({
+            "bytes": it.limit_bytes,
+            "change_over_ms": (it.change_over_ns != 0).then_some(it.change_over_ns as f64 * 1e-6),
+            "spilling_seconds": since(it.spilling_since),
+            "near_again": it.near_again,
+            "near_again_seconds": since(it.near_since),
+        })
     };
-    let seconds = (since != 0).then(|| u64::from(largesse_pages::now_seconds()).saturating_sub(since));
-    let took = (took != 0).then_some(took as f64 * 1e-6);
-    json!({ "bytes": bytes, "change_over_ms": took, "spilling_seconds": seconds })
+    let limited = |it: &HeapReport| if it.limit_bytes == 0 { Value::Null } else { of(it) };
+    heap::heap().map_or(Value::Null, |heap| heap.with_report(limited))
 }
 
 /// Returns the counters of far memory, in total and by segment; null without far memory.

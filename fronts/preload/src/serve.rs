@@ -2,7 +2,7 @@
 
 use crate::errno::Errno;
 use crate::guard::Inside;
-use crate::heap::{far, heap};
+use crate::heap::{heap, is_far};
 use crate::make::heap_or_make;
 use crate::message::die;
 use crate::routing::{ROUTING, takes};
@@ -28,7 +28,7 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
             Some(block.start.as_ptr().cast())
         }
         // The store is full, and memory of the next allocator, which is not far, would exceed the limit.
-        Err(_) if far().is_some() => {
+        Err(_) if is_far() => {
             shortage::explain(size);
             Errno(libc::ENOMEM).put();
             Some(null_mut())

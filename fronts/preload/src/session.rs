@@ -27,18 +27,28 @@ pub(crate) unsafe extern "C" fn largesse_far_memory(
     let _inside = Inside::enter();
     // SAFETY: the caller's promise.
     let [local, store, page_size] = [local, store, page_size].map(|argument| unsafe { text(argument) });
-    match choose(local.as_deref(), store.as_deref(), page_size.as_deref()) {
+    answer(choose(local.as_deref(), store.as_deref(), page_size.as_deref()))
+}
+
+/// Returns NULL, or the message of an error, which is never freed.
+pub(crate) fn answer(outcome: Result<(), String>) -> *const c_char {
+    match outcome {
         Ok(()) => null(),
         // Leaked: it is one line, and users call this by hand.
         Err(why) => CString::new(why).unwrap_or_default().into_raw(),
     }
 }
 
+/// Returns the store of a session that names none.
+pub(crate) fn default_store() -> Store {
+    Store::File(default_file(settings::environment("TMPDIR").map(Into::into)))
+}
+
 /// Copies an argument; returns `None` for NULL.
 ///
 /// # Safety
 /// `argument` must be NULL or a C string.
-unsafe fn text(argument: *const c_char) -> Option<String> {
+pub(crate) unsafe fn text(argument: *const c_char) -> Option<String> {
     // SAFETY: the caller's promise, and not NULL.
     (!argument.is_null()).then(|| unsafe { CStr::from_ptr(argument) }.to_string_lossy().into_owned())
 }
@@ -70,7 +80,7 @@ fn parse_config(
     let store = match store {
         Some(text) => Store::parse(text)
             .ok_or_else(|| format!("store \"{text}\" is not understood; it accepts {}", Store::ACCEPTED))?,
-        None => Store::File(default_file(settings::environment("TMPDIR").map(Into::into))),
+        None => default_store(),
     };
     let text = page_size.unwrap_or("auto");
     let page_size = transfer_size(text).map_err(|why| misread("page_size", text, why))?;

@@ -3,38 +3,42 @@
 //! ```text
 //!             ┌──────── the reserve is reached, or a new block could exceed it ────────┐
 //!   WATCHED ──┴► ASKED: a thread waits with such a block ─► the helper changes over ─► FAR: the bound of far memory
-//!      │                                                         │                     follows what else is resident
-//!      └─────────────────────────────────────────────────────────┴─ refused ─► OFF, with a line on standard error
+//!    │  ▲                                                        │                     follows what else is resident
+//!    │  └──────────────── room for all of it for a while (`near_again.rs`) ──────────────────────────┘
+//!    └───────────────────────────────────────────────────────────┴─ refused ─► OFF, with a line on standard error
 //! ```
 //! Large blocks are on large pages until then. The helper thread watches: the closer the limit, the more often. That
 //! alone would be late for a program that touches a new block at once, so a block with which the heap could exceed the
 //! limit is handed out only after the change-over. In a forked child another helper does the same.
 
+use crate::backing::HeapBacking;
 use crate::change_over::{self, change_over};
+use crate::exhausted::Exhaustion;
+use crate::forked::{self, SharedBytes};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
+use crate::limit_state::{
+    self, ASKED, FAR, FORCED, HELPER, OFF, OWNER, SESSION, STATE, WATCHED, ask, far_config, give_up,
+    is_watched,
+};
+use crate::limited::LimitedMemory;
 use crate::message::warn;
+use crate::near_again::NearAgainWatch;
 use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
 use crate::settings::{is_launched, options};
-use crate::wanted::WANTED;
 use crate::{far_counters, timeline};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
 use largesse_pages::base_page;
-use largesse_settings::Short;
+use largesse_settings::{MemoryLimit, Short};
 use std::time::Instant;
 
-/// State of the watch over the limit: [`OFF`], [`WATCHED`], [`ASKED`] or [`FAR`], as in the module's picture.
-static STATE: AtomicU32 = AtomicU32::new(OFF);
-const OFF: u32 = 0;
-const WATCHED: u32 = 1;
-const ASKED: u32 = 2;
-const FAR: u32 = 3;
-
-/// Number of the process whose helper watches the limit. A child of a raw `clone` or of `_Fork` has no helper.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Whether the reserve is so close that new mappings could reach it before the next look.
+static CLOSE: AtomicBool = AtomicBool::new(false);
+/// It is close from this number of bytes on, or from half of the reserve on, if that is more.
+const CLOSE_BYTES: u64 = 16 << 20;
 
 /// Whether the line that spilling has begun was printed, or need not be.
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
@@ -50,6 +54,8 @@ const REST: u32 = 50;
 /// Smallest growth of the process in bytes after which the limits are read again; half of the bytes that the limit
 /// leaves, where that is more.
 const LEAST_GROWTH: u64 = 1 << 20;
+/// Processes that share pages take one part in this number of what is left, at each look.
+const SHARERS: u64 = 4;
 /// Least bound of resident far memory, in bytes.
 const LEAST_LOCAL: u64 = 4 << 20;
 
@@ -64,21 +70,7 @@ pub(crate) fn begin() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether the process is kept below a limit.
-pub(crate) fn is_watched() -> bool {
-    // Relaxed: no other memory depends on it.
-    STATE.load(Ordering::Relaxed) != OFF
-}
-
-/// Ceases to watch the limit, and prints a line with the reason.
-pub(crate) fn give_up(why: &str) {
-    if STATE.swap(OFF, Ordering::AcqRel) != OFF {
-        warn(&format!("the program is not kept below its limit from now on: {why}"));
-    }
-}
-
-/// Continues to watch the limit in a forked child, which needs a helper of its own. Returns whether the child has a
-/// limit.
+/// Continues in a forked child, which needs a helper of its own. Returns whether the limit is watched there.
 pub(crate) fn in_child() -> bool {
     ANNOUNCED.store(true, Ordering::Relaxed); // the parent's line is enough
     OWNER.store(std::process::id(), Ordering::Relaxed); // Relaxed: the child has one thread
@@ -93,13 +85,8 @@ pub(crate) fn in_child() -> bool {
     true
 }
 
-/// Ceases to watch the limit in a forked child whose heap cannot be used.
-pub(crate) fn forget() {
-    STATE.store(OFF, Ordering::Relaxed); // Relaxed: the child has one thread
-}
-
-/// If the heap could exceed its limit with a block that was just allocated and is not touched yet, has the helper make
-/// large blocks far memory. Returns once that is done or refused.
+/// Has large blocks made far memory if the heap could exceed its limit, with a block that was just allocated and is not
+/// touched yet. Returns once that is done, or refused.
 pub(crate) fn before_use(heap: &LargeHeap) {
     // Relaxed: as in `is_watched`.
     if STATE.load(Ordering::Relaxed) == WATCHED && heap.exceeds_limit() {
@@ -107,24 +94,24 @@ pub(crate) fn before_use(heap: &LargeHeap) {
     }
 }
 
-#[cold]
-fn ask() {
-    if OWNER.load(Ordering::Relaxed) != std::process::id() {
-        return;
-    }
-    let _ = STATE.compare_exchange(WATCHED, ASKED, Ordering::AcqRel, Ordering::Acquire);
-    while STATE.load(Ordering::Acquire) == ASKED {
-        // Repeated, since the helper may be about to sleep.
-        largesse_pages::wake_one(&WANTED);
-        largesse_pages::wait_while_for(&STATE, ASKED, Duration::from_millis(1));
+/// Has the limit looked at before the program gets a new mapping, if it is close: allocators that map memory
+/// themselves then get no more of it that stays near than the limit leaves.
+pub(crate) fn before_mapping() {
+    // Relaxed: hints. A signal handler that interrupted the heap holds its lock, which the helper needs.
+    if CLOSE.load(Ordering::Relaxed)
+        && STATE.load(Ordering::Relaxed) == WATCHED
+        && heap::heap().is_some_and(|heap| !heap.is_interrupted())
+    {
+        ask();
     }
 }
 
 /// The helper thread's watch over the limit, with its last readings.
 #[derive(Debug)]
-pub(crate) struct LimitWatch<'a> {
-    limit: Option<&'a Limit>,
+pub(crate) struct LimitWatch {
     left: Left,
+    /// The limit that `left` was read for.
+    of: Option<MemoryLimit>,
     /// Resident bytes that are not far memory, at the last reading.
     near: u64,
     read_at: Option<Instant>,
@@ -132,24 +119,47 @@ pub(crate) struct LimitWatch<'a> {
     read_after: Duration,
     /// The bound of far memory that was set last, in bytes.
     local: u64,
+    again: NearAgainWatch,
+    exhaustion: Exhaustion,
+    /// Whether blocks stay near within the reserve, because there is nothing to evict.
+    heap_is_small: bool,
+    shared: SharedBytes,
+    /// Whether other processes may have been told of the same free bytes.
+    is_shared: bool,
 }
 
-impl<'a> LimitWatch<'a> {
-    pub(crate) fn new(limit: Option<&'a Limit>) -> LimitWatch<'a> {
-        if limit.is_none() {
-            give_up("its files need Linux 5.9");
+impl LimitWatch {
+    pub(crate) fn new() -> LimitWatch {
+        HELPER.store(largesse_pages::thread_id(), Ordering::Relaxed); // Relaxed: as in `before_mapping`
+        LimitWatch {
+            left: Left::default(),
+            of: None,
+            near: 0,
+            read_at: None,
+            read_after: READ_AFTER,
+            local: 0,
+            again: NearAgainWatch::default(),
+            exhaustion: Exhaustion::default(),
+            heap_is_small: false,
+            shared: SharedBytes::default(),
+            is_shared: false,
         }
-        LimitWatch { limit, left: Left::default(), near: 0, read_at: None, read_after: READ_AFTER, local: 0 }
     }
 
-    /// Keeps the process below the limit and sleeps in between, while `word` holds `value`, at most for the time
-    /// `most`.
-    pub(crate) fn sleep(&mut self, heap: &'static LargeHeap, word: &AtomicU32, value: u32, most: Duration) {
+    /// Sleeps while `word` holds `value`, at most for the time `most`, and keeps the limit.
+    pub(crate) fn sleep(
+        &mut self,
+        limit: Option<&Limit>,
+        heap: &'static LargeHeap,
+        word: &AtomicU32,
+        value: u32,
+        most: Duration,
+    ) {
         let began = Instant::now();
         while word.load(Ordering::Relaxed) == value
             && let Some(rest) = most.checked_sub(began.elapsed()).filter(|rest| !rest.is_zero())
         {
-            let pause = self.step(heap).min(rest);
+            let pause = self.step(limit, heap).min(rest);
             largesse_pages::wait_while_for(word, value, pause);
             if !is_watched() {
                 break;
@@ -157,37 +167,62 @@ impl<'a> LimitWatch<'a> {
         }
     }
 
-    /// Reads how many bytes the limit leaves, if that may have changed much, and acts on it. Returns the time after
-    /// which to look again.
-    pub(crate) fn step(&mut self, heap: &'static LargeHeap) -> Duration {
-        let Some(limit) = self.limit.filter(|_| is_watched()) else { return Duration::MAX };
+    /// Reads what the limit leaves, if it may have changed much, and acts on it. Returns the time after which to look
+    /// again.
+    pub(crate) fn step(&mut self, limit: Option<&Limit>, heap: &'static LargeHeap) -> Duration {
+        let Some(limit) = limit.filter(|_| is_watched()) else { return Duration::MAX };
         let state = STATE.load(Ordering::Acquire);
         let grown = limit.own_resident().saturating_sub(far_resident()).saturating_sub(self.near);
-        let is_old = self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
+        let is_old =
+            self.of != limit_state::limit() || self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
         if state == ASKED || is_old || grown >= (self.left.before_reserve / 2).max(LEAST_GROWTH) {
             self.read(limit, heap);
             match state {
-                FAR => self.follow(),
+                FAR => self.stay_far(limit, heap),
                 _ => self.stay_near(limit, heap, state == ASKED),
             }
         }
+        let state = STATE.load(Ordering::Acquire);
+        // Shared bytes are counted twice, and may never be copied.
+        let lost = if (state == FAR || self.heap_is_small) && !self.is_shared {
+            let can_be_evicted =
+                state == FAR && (self.local > LEAST_LOCAL || far_resident() > 2 * LEAST_LOCAL);
+            self.exhaustion.check(self.left, can_be_evicted, self.near, limit.bytes())
+        } else {
+            Duration::MAX
+        };
+        let large = match limited().filter(|memory| !memory.is_far()) {
+            Some(memory) => self.again.make_large(limit, self.left, heap, memory),
+            None => Duration::MAX,
+        };
         let available = self.left.before_reserve + self.left.reserve.saturating_sub(self.left.of_reserve);
-        Duration::from_secs_f64(available as f64 / BYTES_PER_SECOND as f64).clamp(PAUSES.0, PAUSES.1)
+        let pause = Duration::from_secs_f64(available as f64 / BYTES_PER_SECOND as f64);
+        pause.min(large).clamp(PAUSES.0, PAUSES.1).min(lost)
     }
 
     fn read(&mut self, limit: &Limit, heap: &LargeHeap) {
-        if self.read_at.is_none() {
+        let of = limit_state::limit();
+        if self.read_at.is_none() || self.of != of {
+            self.of = of;
             let bytes = limit.bytes();
             heap.edit_report(|report| report.limit_bytes = bytes);
         }
-        self.left = limit.left();
+        let shared = if STATE.load(Ordering::Relaxed) == FAR { self.shared.get() } else { 0 };
+        self.left = limit.left(shared);
+        self.is_shared = shared > 0;
+        forked::note(self.left.before_reserve, self.left.resident);
         self.near = self.left.resident.saturating_sub(far_resident());
         self.read_at = Some(Instant::now());
+        let close = self.left.before_reserve < CLOSE_BYTES.max(self.left.reserve / 2);
+        CLOSE.store(close, Ordering::Relaxed); // Relaxed: as in `before_mapping`
     }
 
     /// Leaves the heap on near memory if the limit is far enough away; otherwise makes it far memory.
     fn stay_near(&mut self, limit: &Limit, heap: &'static LargeHeap, asked: bool) {
-        let is_far_from_it = |left: &Left| left.before_reserve > 0 && !(asked && heap.exceeds_limit());
+        // Relaxed: the flag is set before a thread asks.
+        let forced = FORCED.load(Ordering::Relaxed);
+        let is_far_from_it =
+            |left: &Left| left.before_reserve > 0 && !(asked && heap.exceeds_limit()) && !forced;
         let began = Instant::now();
         limit.refresh(heap);
         self.read_after = READ_AFTER.max(began.elapsed() * REST);
@@ -200,15 +235,20 @@ impl<'a> LimitWatch<'a> {
             if asked {
                 STATE.store(WATCHED, Ordering::Release);
             }
-            return;
+            self.heap_is_small = false;
+            return self.follow(); // mappings may be far
         }
-        let (Some(memory), Some(config)) = (heap::backing().and_then(|it| it.limited()), &options().limit)
-        else {
+        // New mappings of a program that asks will be far.
+        self.heap_is_small = !asked && limit.resident(heap) <= LEAST_LOCAL;
+        if self.heap_is_small {
+            return self.follow();
+        }
+        let (Some(memory), Some(config)) = (limited(), far_config()) else {
             return give_up("its blocks are not on memory that can become far");
         };
-        self.local = self.bound(limit.resident(heap));
+        self.local = self.bound(limit.resident(heap) + far_resident());
         let began = Instant::now();
-        match change_over(heap, memory, &config.far, usize::try_from(self.local).unwrap_or(usize::MAX)) {
+        match change_over(heap, memory, config, usize::try_from(self.local).unwrap_or(usize::MAX)) {
             Ok(()) => self.became_far(heap, began.elapsed()),
             Err(why) => give_up(&why),
         }
@@ -225,27 +265,45 @@ impl<'a> LimitWatch<'a> {
             far_counters::describe(report);
             report.min_bytes = ROUTING.limits().0 as u64;
             report.change_over_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            report.near_since = 0;
         });
+        self.again.became_far();
         self.read_at = None;
         timeline::start();
         STATE.store(FAR, Ordering::Release);
     }
 
-    /// Sets the bound of far memory to the bytes that the limit leaves for it.
+    /// Keeps far blocks within the limit, and lets them become near again if there is room.
+    fn stay_far(&mut self, limit: &Limit, heap: &'static LargeHeap) {
+        self.follow();
+        announce();
+        let Some((memory, far)) = limited().and_then(|memory| Some((memory, memory.far()?))) else { return };
+        let near = || STATE.store(WATCHED, Ordering::Release);
+        if self.again.step(limit, self.left, heap, (memory, far), near) {
+            self.read_at = None;
+        }
+    }
+
+    /// Sets the bound of far memory to what the limit leaves for it.
     fn follow(&mut self) {
-        let Some(far) = heap::far() else { return };
+        let Some(far) = heap::far().filter(|_| !forked::is_forking()) else { return };
         let local = self.bound(far_resident());
         if local.abs_diff(self.local) >= LEAST_GROWTH {
             self.local = local;
             far.pager().set_local(usize::try_from(local).unwrap_or(usize::MAX) / base_page());
         }
-        announce();
     }
 
     /// Returns the number of bytes that far memory may have resident, given that it has `resident` bytes now.
     fn bound(&self, resident: u64) -> u64 {
-        (resident + self.left.before_reserve).saturating_sub(self.left.of_reserve).max(LEAST_LOCAL)
+        let more = self.left.before_reserve / if self.is_shared { SHARERS } else { 1 };
+        (resident + more).saturating_sub(self.left.of_reserve).max(LEAST_LOCAL)
     }
+}
+
+/// Returns the memory of a heap that can become far.
+fn limited() -> Option<&'static LimitedMemory> {
+    heap::backing().and_then(HeapBacking::limited)
 }
 
 /// Returns the resident bytes of far memory.
@@ -265,7 +323,7 @@ pub(crate) fn announce() {
         report.spilling_since = largesse_pages::now_seconds().into();
         limit = report.limit_bytes;
     });
-    if !ANNOUNCED.swap(true, Ordering::Relaxed) && is_launched() {
+    if !ANNOUNCED.swap(true, Ordering::Relaxed) && (is_launched() || SESSION.get().is_some()) {
         let store = crate::far_store::about().map_or("a file", |store| store.name());
         warn(&format!(
             "this program comes near its limit of {}: its coldest memory is kept in {store} from now on; `largesse \

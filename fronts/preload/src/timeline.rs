@@ -66,7 +66,7 @@ pub(crate) fn start() {
     if !record::is_of_this_program() || far_counters::all().is_none() {
         return;
     }
-    with(|timeline| timeline.insert(Timeline::new()).read());
+    with(|timeline| timeline.get_or_insert_with(Timeline::new).read());
     start_thread();
 }
 

@@ -1,7 +1,7 @@
 //! Prints one line on standard error if a program waits for far memory for most of a minute.
 
 use crate::message::warn;
-use crate::{heap, settings, spill};
+use crate::{heap, limit_state, settings};
 use core::time::Duration;
 use largesse_pager::{Count, Counters};
 use largesse_pages::base_page;
@@ -64,7 +64,7 @@ impl WaitMonitor {
         if let Some(period) = self.step(now)
             && settings::is_launched()
         {
-            warn(&message(&period, &pager.counters, spill::is_watched()));
+            warn(&message(&period, &pager.counters, limit_state::is_watched()));
         }
     }
 

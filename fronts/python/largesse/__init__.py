@@ -40,6 +40,7 @@ __all__ = [
     "enable",
     "far_memory",
     "machine",
+    "memory_limit",
     "nrm2",
     "pages",
     "pin",
@@ -56,7 +57,7 @@ __all__ = [
 _why = _unsupported()
 try:
     from ._blocks import Block, Blocks, blocks, where
-    from ._far import far_memory, tuned
+    from ._far import far_memory, memory_limit, tuned
     from ._kernels import asum, axpy, dot, nrm2, sum, sumsq, threads, vdot
     from ._machine import Machine, Node, Processor, cycles, machine, pin
     from ._pages import disable, enable, pages, trim

@@ -125,6 +125,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "tune_begin": (c_int, [c_char_p]),
     "tune_end": (c_int, [c_char_p]),
     "far_memory": (c_char_p, [c_char_p, c_char_p, c_char_p]),
+    "limit": (c_char_p, [c_char_p, c_char_p]),
     "set_threads": (c_int, [c_int]),
     "threads": (c_int, []),
     "pin": (c_int, [c_char_p, c_int]),

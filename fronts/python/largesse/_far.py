@@ -29,14 +29,7 @@ def far_memory(local: Union[str, int], store: Optional[str] = None, page_size: s
     largesse.Error: no far memory: local "4" is 4 bytes without a unit, and the least is 1M; did you mean 4G or 4M?
     """
     size = str(local) if isinstance(local, int) and not isinstance(local, bool) else local
-    for name, value in (("local", size), ("page_size", page_size), ("store", store)):
-        if (
-            not isinstance(value, str)
-            and not (name == "store" and value is None)
-            or value == ""
-            or "\0" in (value or "")
-        ):
-            raise Error(f"{name} must be a text such as {_EXAMPLES[name]}, not {value!r}")
+    _check_texts(local=size, page_size=page_size, store=store)
     _pages._ready()
     named = None if store is None else _store_named(store).encode()
     why = library().far_memory(str(size).encode(), named, page_size.encode())
@@ -45,7 +38,48 @@ def far_memory(local: Union[str, int], store: Optional[str] = None, page_size: s
     _pages._switch.change(enabled=True)
 
 
-_EXAMPLES = {"local": '"4G" or "50%"', "page_size": '"auto" or "64K"', "store": '"file:/scratch/ann/pages"'}
+def memory_limit(limit: Union[str, int], store: Optional[str] = None) -> None:
+    """Keeps the process below `limit` from now on, also if large arrays exist.
+
+    `limit` is a size such as "8G", a number of bytes, or "auto" for the tightest limit of its container, job or
+    machine. Near the limit, pages of large arrays are moved to `store`, "file:PATH"; by default a file without a name
+    in $TMPDIR or /var/tmp. Call it again to change the limit. It needs Linux 6.8, and root or the right to handle page
+    faults.
+
+    >>> import largesse
+    >>> largesse.memory_limit("8")
+    Traceback (most recent call last):
+    ...
+    largesse.Error: no limit: limit "8" is 8 bytes without a unit, and the least is 64M; did you mean 8G?
+    """
+    size = str(limit) if isinstance(limit, int) and not isinstance(limit, bool) else limit
+    _check_texts(limit=size, store=store)
+    _pages._ready()
+    named = None if store is None else _store_named(store).encode()
+    why = library().limit(str(size).encode(), named)
+    if why is not None:
+        raise Error(f"no limit: {why.decode()}")
+    _pages._switch.change(enabled=True)
+
+
+def _check_texts(**texts: object) -> None:
+    """Raises an error for the first value that is no text, or an empty one. A store may be None."""
+    for name, value in texts.items():
+        if (
+            not isinstance(value, str)
+            and not (name == "store" and value is None)
+            or value == ""
+            or "\0" in (value or "")
+        ):
+            raise Error(f"{name} must be a text such as {_EXAMPLES[name]}, not {value!r}")
+
+
+_EXAMPLES = {
+    "limit": '"8G" or "auto"',
+    "local": '"4G" or "50%"',
+    "page_size": '"auto" or "64K"',
+    "store": '"file:/scratch/ann/pages"',
+}
 
 
 def _store_named(store: str) -> str:

@@ -31,6 +31,22 @@ class FarMemory(unittest.TestCase):
                 """)
                 self.assertEqual(said, "True True True\nTrue", f"store {store} after {prepare!r}")
 
+    def test_limit_is_set_while_arrays_exist(self):
+        said = fresh("""
+            import numpy, largesse
+            largesse.enable()
+            arrays = [numpy.full(1 << 20, float(at)) for at in range(6)]
+            try:
+                largesse.memory_limit("160M")
+            except largesse.Error as error:
+                print("skipped", error)
+            else:
+                arrays += [numpy.full(1 << 20, float(at)) for at in range(6, 24)]
+                assert all((array == at).all() for at, array in enumerate(arrays)), "contents"
+                print(largesse.status().far["evictions"] > 0)
+        """)
+        self.assertRegex(said, "^(True|skipped .*userfaultfd.*|skipped .*6.8.*)$")
+
     def test_forked_children_see_their_parents_arrays(self):
         self.assertEqual(
             fresh("""

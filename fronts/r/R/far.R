@@ -14,6 +14,19 @@ far_memory <- function(local, store = NULL, page_size = "auto") {
   invisible(TRUE)
 }
 
+memory_limit <- function(limit, store = NULL) {
+  call <- sys.call()
+  if (missing(limit)) fail('limit is missing: type memory_limit("8G"), or memory_limit("auto")', call = call)
+  if (is.numeric(limit) && length(limit) == 1L && is.finite(limit)) limit <- format(limit, scientific = FALSE)
+  limit <- one_string(limit, "limit", call)
+  if (!is.null(store)) store <- store_named(one_string(store, "store", call), call)
+  need_library(call)
+  why <- .Call(C_memory_limit, limit, store)
+  if (!is.null(why)) fail("no limit: ", why, call = call)
+  switch_to(TRUE, call)
+  invisible(TRUE)
+}
+
 tuned <- function(name, expr) {
   name <- one_string(name, "name", sys.call())
   if (is.null(no_library()) && .Call(C_tune, name, TRUE) == 0L) on.exit(.Call(C_tune, name, FALSE))

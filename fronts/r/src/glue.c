@@ -32,6 +32,7 @@ static struct {
     int (*tune_begin)(const char *);
     int (*tune_end)(const char *);
     const char *(*far_memory)(const char *, const char *, const char *);
+    const char *(*limit)(const char *, const char *);
     double (*of_one[4])(size_t, const double *, ptrdiff_t); /* in the order of `of_one` in R/kernels.R */
     double (*dot)(size_t, const double *, ptrdiff_t, const double *, ptrdiff_t);
     largesse_double_complex (*complex_dot[2])(size_t, const largesse_double_complex *, ptrdiff_t,
@@ -77,7 +78,8 @@ static SEXP find_library(void)
         {"largesse_cause_name", (void **)&library.cause_name},
         {"largesse_cause_advice", (void **)&library.cause_advice},
         {"largesse_tune_begin", (void **)&library.tune_begin}, {"largesse_tune_end", (void **)&library.tune_end},
-        {"largesse_far_memory", (void **)&library.far_memory}, {"largesse_pin", (void **)&library.pin},
+        {"largesse_far_memory", (void **)&library.far_memory}, {"largesse_limit", (void **)&library.limit},
+        {"largesse_pin", (void **)&library.pin},
         {"largesse_refusal", (void **)&library.refusal}, {"largesse_cycles_now", (void **)&library.cycles_now},
         {"largesse_cycles_to_ns", (void **)&library.cycles_to_ns},
         {"largesse_cycles_per_second", (void **)&library.cycles_per_second}, {"largesse_cpus", (void **)&library.cpus},
@@ -156,6 +158,13 @@ static const char *text(SEXP x) { return isNull(x) ? NULL : translateChar(STRING
 static SEXP far_memory(SEXP local, SEXP store, SEXP page_size)
 {
     const char *why = library.far_memory(text(local), text(store), text(page_size));
+    return why ? mkString(why) : R_NilValue;
+}
+
+/* Sets a limit on the memory of the process. Returns NULL, or the reason why it cannot. */
+static SEXP memory_limit(SEXP limit, SEXP store)
+{
+    const char *why = library.limit(text(limit), text(store));
     return why ? mkString(why) : R_NilValue;
 }
 
@@ -382,7 +391,8 @@ static SEXP machine(void)
 #define CALL(name, arguments) {#name, (DL_FUNC)&name, arguments}
 static const R_CallMethodDef calls[] = {
     CALL(find_library, 0), CALL(load_library, 1), CALL(library_path, 0), CALL(why_not, 0),
-    CALL(enable, 1), CALL(set_limits, 2), CALL(trim, 1), CALL(tune, 2), CALL(far_memory, 3), CALL(stats, 0),
+    CALL(enable, 1), CALL(set_limits, 2), CALL(trim, 1), CALL(tune, 2), CALL(far_memory, 3),
+    CALL(memory_limit, 2), CALL(stats, 0),
     CALL(blocks, 0), CALL(of_one, 2), CALL(dot, 3), CALL(axpy, 3), CALL(threads, 1),
     CALL(pin, 2), CALL(cycles, 3), CALL(machine, 0), {NULL, NULL, 0}
 };

@@ -335,6 +335,10 @@ pub struct HeapReport {
     pub spilling_since: u64,
     /// Nanoseconds for which large blocks could not be allocated while they became far memory; 0 before.
     pub change_over_ns: u64,
+    /// Number of times that large blocks became near memory again, since there was room.
+    pub near_again: u64,
+    /// Second of `CLOCK_MONOTONIC` at which they last became near again; 0 if they did not, or are far.
+    pub near_since: u64,
     /// Counts events and bytes since the process started.
     pub counters: Counters,
     /// Number of occurrences of each [`crate::Cause`].

@@ -94,8 +94,14 @@ impl Reserved {
         })
     }
 
-    /// Lets the kernel reclaim the pages of a committed range under memory pressure (`MADV_FREE`). Until a page is
-    /// written to, it holds its contents or zeros; a write to a page takes the page out of this offer.
+    /// Puts the contents of committed spans on large pages, as far as the kernel has some (Linux 6.1). Contents do not
+    /// change, and threads may use them meanwhile; pages without contents get memory, too.
+    pub fn collapse(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::collapse(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Populate, len, errno })
+    }
+
+    /// Lets the kernel reclaim the pages of a committed range under memory pressure (`MADV_FREE`). Each page holds its
+    /// contents or zeros until it is written to, which ends the offer.
     ///
     /// # Safety
     /// Nothing uses the contents of the range.

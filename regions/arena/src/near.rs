@@ -25,6 +25,12 @@ impl NearMemory {
         NearMemory { range, kind, placement, lock, refused: Default::default() }
     }
 
+    /// Returns the kind of its pages.
+    #[must_use]
+    pub const fn kind(&self) -> PageKind {
+        self.kind
+    }
+
     /// Replaces the hugetlb pages of `spans` spans by ordinary ones with the same contents; see [`Reserved::demote`].
     ///
     /// # Safety

@@ -51,6 +51,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let (touch, access) = (request.touch, request.access);
         let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
         inner.mapped = mapped / self.kernel.page();
+        if inner.near.contains(&touch.page) {
+            return Ok(Admission::Resident);
+        }
         match inner.pages[touch.page].state {
             PageState::Filling | PageState::Leaving => {
                 inner.pages.wait_for(touch.page);
@@ -98,19 +101,28 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if !self.kernel.reuses(range.len()) || inner.store_is_full(now) {
             frames = FrameSource::Allocated;
         }
-        let plan = inner.plan(&FillRequest { frames, ..*request }, range, now);
+        let mut plan = inner.plan(&FillRequest { frames, ..*request }, range, now);
+        if reason == FillReason::Recall {
+            // Pages that no thread needs yet say nothing about refaults.
+            plan.evictions.fill(None);
+        }
         let first = plan.range.start;
         let bytes = (plan.range.len() * self.kernel.page()) as u64;
         let stored = plan.from == PageState::SwappedOut;
         if stored {
-            for (unit, eviction) in plan.units.iter().zip(&plan.evictions) {
+            let used = if reason == FillReason::Recall { 0 } else { plan.units.len() };
+            for (unit, eviction) in plan.units[..used].iter().zip(&plan.evictions) {
                 inner.note_swap_in(unit.start);
                 inner.note_refault(unit.len(), *eviction);
             }
             self.uncount(first, Count::StoredBytes, bytes);
         }
         for unit in &plan.units {
-            let prefetched = stored && (reason == FillReason::Prefetch || !unit.contains(&touch.page));
+            let prefetched = match reason {
+                FillReason::Fault => stored && !unit.contains(&touch.page),
+                FillReason::Prefetch => stored,
+                FillReason::Recall => false,
+            };
             inner.pages.begin_fill(unit.clone(), access, prefetched);
             if prefetched {
                 self.count(unit.start, Count::Prefetched, unit.len() as u64);

@@ -44,8 +44,9 @@ pub struct AsyncFiller {
     zeros: Table<u8>,
     /// Number of pages of prefetches in flight.
     prefetching: usize,
-    /// Whether the free reserve was told that prefetches find no room. It is told again only after all of the predicted
-    /// units were started in between.
+    /// The next pages are fetched back from this time on (`recall.rs`).
+    pub(crate) recall_at: Instant,
+    /// Whether the free reserve knows that prefetches find no room. It is told again after all of them were started.
     short_of_room: bool,
 }
 
@@ -68,6 +69,7 @@ impl AsyncFiller {
             prefetch_queue: PrefetchQueue::new(),
             zeros: Table::zeros(MAX_TRANSFER * page)?,
             prefetching: 0,
+            recall_at: Instant::now(),
             short_of_room: false,
         })
     }
@@ -198,7 +200,23 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Starts the read of missing pages. A thread has waited for them since `waited_since`; `None` means a prefetch.
+    /// Returns whether only faults have reads in flight, and there is room for another read.
+    pub(crate) fn may_recall(&self) -> bool {
+        self.prefetching == 0 && self.reads.free() > FAULT_SLOTS
+    }
+
+    /// Starts the read of pages that no thread waits for.
+    pub(crate) fn start_recall<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        incoming: Incoming,
+    ) -> Result<(), PagerError> {
+        self.start(pager, incoming, None)?;
+        self.reads.flush();
+        Ok(())
+    }
+
+    /// Starts the read of pages, for which a thread waits since `waited_since`, or which are prefetched (`None`).
     fn start<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,

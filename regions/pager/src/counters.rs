@@ -90,6 +90,8 @@ pub enum Count {
     WriteBusyNs,
     /// Largest number of transfers to the store in flight at once.
     MostWrites,
+    /// Number of pages that were filled from the store because there was room for all of them (`recall.rs`).
+    Recalled,
     /// Number of segments that have counters of their own.
     Segments,
 }
@@ -144,6 +146,7 @@ impl Count {
         "write_p99_ns",
         "write_busy_ns",
         "most_writes",
+        "recalled",
         "segments",
     ];
 }

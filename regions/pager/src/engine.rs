@@ -115,7 +115,7 @@ fn fill_async<S: PageStore>(
                 filler.serve(pager, touch)?;
                 busy = true;
             }
-            if filler.prefetch(pager)? || busy {
+            if filler.prefetch(pager)? || filler.recall(pager)? || busy {
                 last = Instant::now();
                 throttle.rest_if_short(last);
             } else if last.elapsed() < if filler.in_flight() == 0 { SPIN } else { SPIN_IN_FLIGHT } {
@@ -131,7 +131,7 @@ fn fill_async<S: PageStore>(
         }
         drop(inside);
         if !kernel.gate.is_closing() {
-            kernel.wait_for_fault();
+            kernel.wait_for_fault_at_most(pager.longest_sleep());
         }
     }
 }

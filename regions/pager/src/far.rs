@@ -41,7 +41,7 @@ pub struct FarMemory<S> {
     pub(crate) mappings: RankedMutex<Mappings, MAPPINGS>,
     pager: Arc<Pager<Linux, S>>,
     local: Local,
-    lost: Fatal,
+    pub(crate) lost: Fatal,
     refused: OnceLock<StoreError>,
 }
 

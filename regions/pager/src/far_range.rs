@@ -23,7 +23,12 @@ impl FarRange {
         FarRange { range, first }
     }
 
-    /// Returns the pages that lie entirely in the `len` bytes from `offset` on.
+    /// Returns the size of a number of pages in bytes.
+    pub(crate) fn bytes(&self, pages: usize) -> usize {
+        pages * base_page()
+    }
+
+    /// Returns the pages that lie entirely in `len` bytes at an offset.
     pub(crate) fn pages(&self, offset: usize, len: usize) -> Range<PageNumber> {
         let page = base_page();
         self.first + offset.div_ceil(page)..self.first + (offset + len) / page

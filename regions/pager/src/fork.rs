@@ -45,6 +45,17 @@ impl<S: PageStore> Pager<Linux, S> {
     /// Brings the pager to rest, for a fork. Until the result is consumed, the caller lets no thread call
     /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents).
     pub fn hold(&self) -> HeldPager<'_, S> {
+        let (closed, doorbell) = self.rest();
+        let inner = self.lock();
+        let bytes = (self.bounds.pages() * self.kernel.page()) as u64;
+        let store = self.store.fork(Fork::Before { bytes });
+        let broker = self.kernel.broker().hold();
+        let ranges = self.kernel.let_inherit(true);
+        HeldPager { pager: self, store, ranges, broker, inner, closed, doorbell }
+    }
+
+    /// Lets no thread serve faults, evict, or ask for a page until the result is dropped: no page is in flight.
+    pub(crate) fn rest(&self) -> (Closed<'_>, RankedGuard<'_, (), DOORBELL>) {
         // First, since a thread that uses the doorbell waits for one that enters the gate.
         let doorbell = self.kernel.doorbell.hold();
         let closed = self.kernel.gate.close(|| {
@@ -52,12 +63,7 @@ impl<S: PageStore> Pager<Linux, S> {
             let _inner = self.lock();
             self.reclaim_needed.notify_all();
         });
-        let inner = self.lock();
-        let bytes = (self.bounds.pages() * self.kernel.page()) as u64;
-        let store = self.store.fork(Fork::Before { bytes });
-        let broker = self.kernel.broker().hold();
-        let ranges = self.kernel.let_inherit(true);
-        HeldPager { pager: self, store, ranges, broker, inner, closed, doorbell }
+        (closed, doorbell)
     }
 
     /// Returns the `Clean` pages as runs of consecutive pages; `None` if a page is in flight after all.

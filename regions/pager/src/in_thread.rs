@@ -49,6 +49,7 @@ impl<S: PageStore> Pager<Linux, S> {
             loop {
                 match inner.pages[page].state {
                     PageState::Dirty | PageState::Outside => break,
+                    _ if inner.near.contains(&page) => break,
                     PageState::Clean if !write => break,
                     PageState::Filling | PageState::Leaving => inner = self.io_done.wait(inner),
                     PageState::Clean | PageState::Zero | PageState::SwappedOut => {

@@ -33,6 +33,8 @@ pub(crate) enum FillReason {
     Fault,
     /// A stream predicts their use.
     Prefetch,
+    /// There is room for all pages.
+    Recall,
 }
 
 /// Which frames (physical pages) the pages get.

@@ -230,6 +230,20 @@ impl PageTable {
         before
     }
 
+    /// Forgets pages that are near again, of which none is swapped out or in flight: they are `Zero`, as before they
+    /// became far. Returns how many were resident.
+    pub(crate) fn forget(&mut self, pages: Range<PageNumber>) -> usize {
+        let mut resident = 0;
+        for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
+            let kept = page.state == PageState::SwappedOut || page.state.in_flight() || page.in_write;
+            debug_assert!(!kept, "page {number} is forgotten: {page:?}");
+            resident += usize::from(page.state.is_resident());
+            *page = PageEntry::default();
+        }
+        self.resident -= resident;
+        resident
+    }
+
     /// Makes a page whose contents were dropped `Zero` or `Outside`, as `then` says. `Outside` pages stay as they are.
     pub(crate) fn end_drop(&mut self, number: PageNumber, then: PageState) {
         let page = &mut self.entries[number];

@@ -25,7 +25,7 @@ use crate::write_copies::WriteCopies;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ffi::c_int;
 use core::ops::Range;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::Table;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::EvictionCost;
@@ -58,6 +58,8 @@ pub struct Pager<K, S> {
     pub(crate) stall_time: StallTime,
     pub(crate) read_times: TransferTimes,
     pub(crate) write_times: TransferTimes,
+    /// Whether pages may have to be fetched back (`recall.rs`).
+    pub(crate) recalls: AtomicBool,
     /// Counters of each segment: the part of `counters` that happened there.
     pub(crate) segments: Table<SegmentWords>,
 }
@@ -96,6 +98,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             stuck_since_full: false,
             free_reserve: FreeReserve::default(),
             core: (0, 0),
+            near: 0..0,
+            recall: 0..0,
         };
         kernel.keep(max_prefetch(inner.local));
         let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;
@@ -115,6 +119,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             stall_time: StallTime::new(Instant::now()),
             read_times: TransferTimes::new(Direction::Read),
             write_times: TransferTimes::new(Direction::Write),
+            recalls: AtomicBool::new(false),
             segments,
         };
         pager.tell(&pager.lock());

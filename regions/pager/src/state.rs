@@ -7,6 +7,7 @@ use crate::lock::{RankedGuard, STATE};
 use crate::page_table::PageTable;
 use crate::pins::Pins;
 use crate::write_copies::WriteCopies;
+use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::EvictionCost;
 use largesse_policy::reclaim_mode::ReclaimMode;
@@ -76,6 +77,10 @@ pub(crate) struct PagerState {
     pub(crate) free_reserve: FreeReserve,
     /// Number of the compute core that runs (0 if none does), and the number of units that it paged in.
     pub(crate) core: (u16, usize),
+    /// Pages that are near again (`near_again.rs`): their faults are the kernel's.
+    pub(crate) near: Range<PageNumber>,
+    /// Pages of which the swapped-out ones are fetched back in the background (`recall.rs`).
+    pub(crate) recall: Range<PageNumber>,
 }
 
 impl PagerState {

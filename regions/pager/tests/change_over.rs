@@ -148,3 +148,84 @@ fn released_memory_is_near_again() {
     });
     assert!(words(start_at, 0).all(|(word, value)| word.load(Ordering::Relaxed) == value));
 }
+
+/// Far memory becomes near and far again while a thread uses it: no word changes.
+#[test]
+fn far_memory_is_near_again_and_far_again() {
+    let broker = Broker::start().unwrap();
+    let Ok(faults) = broker.call(|| Userfault::open(&OPEN_METHODS)) else {
+        return skipped("no userfaultfd here");
+    };
+    if !faults.can_move() {
+        return skipped("this kernel does not move pages");
+    }
+    let range: &'static Reserved = Box::leak(Box::new(Reserved::new((SPANS + 4) * SPAN, SPAN).unwrap()));
+    let start_at = range.start().as_ptr().expose_provenance();
+    range.commit(0, SPANS * SPAN, PageKind::Thp).unwrap();
+    let used = SPANS - 2;
+    (0..used)
+        .flat_map(|span| words(start_at, span))
+        .for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    let mut segments = Segments::new();
+    let heap = FarRange::new(range.shared(), &mut segments);
+    let mappings = FarRange::new(Reserved::new(4 * SPAN, SPAN).unwrap(), &mut segments);
+    let store = FileStore::create(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("again"), &broker).unwrap();
+    let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
+    let all = SPANS * SPAN / base_page();
+    let pager = Arc::new(Pager::new(kernel, store, segments, all / 3, Policies::baseline(1)).unwrap());
+    let far = FarMemory::new(heap, mappings, Arc::clone(&pager), Local::Bytes(SPANS * SPAN), lost);
+    far.take_over([0..3, 3..SPANS].into_iter()).unwrap();
+    start(&pager, lost).unwrap();
+    let wait_until = |what: &str, done: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !done() {
+            assert!(began.elapsed() < PATIENCE, "{what}: {:?}", pager.counters);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let stopped = Stop(&stop);
+        let writer = scope.spawn(|| {
+            let mut rounds = 0;
+            while !stop.load(Ordering::Relaxed) {
+                rounds += 1;
+                for page in (0..all).step_by(7) {
+                    let at = with_exposed_provenance_mut(start_at + page * base_page() + 8);
+                    // SAFETY: the second word of a page, which only this thread uses.
+                    let own = unsafe { AtomicU64::from_ptr(at) };
+                    let before = own.swap(rounds, Ordering::Relaxed);
+                    assert_eq!(before, rounds - 1, "the writer's word in page {page}");
+                }
+            }
+            rounds
+        });
+        for round in 0..8 {
+            pager.set_local(all / 3);
+            wait_until("something is swapped out", &|| far.heap_count(Count::StoredBytes) > 0);
+            assert!(!far.make_near(SPANS, PageKind::Thp), "a page is swapped out");
+            pager.set_local(2 * all);
+            wait_until("all pages are fetched back", &|| {
+                far.recall_heap(SPANS);
+                far.heap_count(Count::StoredBytes) == 0
+            });
+            assert!(far.make_near(SPANS, PageKind::Thp));
+            assert_eq!(pager.counters.get(Count::ResidentBytes), 0);
+            far.forget_stored(SPANS);
+            let at = start_at..start_at + SPAN;
+            assert!(!far.is_far(&at));
+            for (word, value) in (0..used).flat_map(|span| words(start_at, span)) {
+                assert_eq!(word.swap(value + round + 1, Ordering::Relaxed), value + round, "round {round}");
+            }
+            far.take_over_again(std::iter::once(0..SPANS)).unwrap();
+            assert!(far.is_far(&at));
+        }
+        drop(stopped);
+        assert!(writer.join().unwrap() > 0);
+        for (word, value) in (0..used).flat_map(|span| words(start_at, span)) {
+            assert_eq!(word.load(Ordering::Relaxed), value + 8);
+        }
+    });
+    assert!(pager.counters.get(Count::Recalled) > 0);
+}

@@ -5,6 +5,7 @@
 //!   fault ──► Streams ──► PrefetchQueue ──► which pages to fill next
 //!     │          └ dense or strided ──► TransferUnits: how many at once ◄── Regions ◄── SetDuel or ComputeCore
 //!   fill ───► ReplacementQueue, SpeculativePages ──► which pages to evict
+//!   usage ──► NearAgain ──► when all swapped-out pages are fetched back
 //!   times ──► EvictionCost, ReclaimMode ──► the cost of evictions, in the background or on demand
 //! ```
 //! Each kind of policy has a simple baseline, which `Policies` can use instead: `Fifo` for the trait `Replacement`,
@@ -20,6 +21,7 @@
 pub mod eviction_cost;
 mod free_reserve;
 mod latency;
+mod near_again;
 mod policies;
 mod prefetch_queue;
 pub mod reclaim_mode;
@@ -32,6 +34,7 @@ pub mod transfer;
 
 pub use free_reserve::FreeReserve;
 pub use latency::Latencies;
+pub use near_again::{NearAgain, NearWish, Usage};
 pub use policies::Policies;
 pub use prefetch_queue::{PrefetchQueue, max_prefetch};
 pub use service_time::ServiceTime;

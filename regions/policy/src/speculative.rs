@@ -40,6 +40,11 @@ impl SpeculativePages {
         self.0.iter().map(|(pages, _)| pages.clone())
     }
 
+    /// Forgets the pages in `gone`, which are no longer far memory.
+    pub fn forget(&mut self, gone: &Range<PageNumber>) {
+        self.0.retain(|(pages, _)| pages.end <= gone.start || gone.end <= pages.start);
+    }
+
     /// Returns whether the oldest fill should be checked when the eviction clock is `clock`. Local memory has `local`
     /// pages, and the program uses `mapped` pages of far memory (0 if unknown).
     #[must_use]
@@ -80,6 +85,17 @@ mod tests {
         assert_eq!(pages.pop(), Some(2000..2000 + BATCH));
         assert_eq!((pages.pop(), pages.is_due_after(u32::MAX, 100)), (None, false));
     }
+
+    #[test]
+    fn forgotten_pages_are_not_checked() {
+        let mut pages = SpeculativePages::default();
+        for first in [0, 500, 1000] {
+            assert!(pages.add(first..first + MIN_FILL, 0));
+        }
+        pages.forget(&(400..900));
+        assert_eq!(pages.pages().map(|part| part.start).collect::<Vec<_>>(), [0, 1000]);
+    }
+
     #[test]
     fn check_waits_for_a_share_of_local_memory_or_the_missing_room() {
         let mut pages = SpeculativePages::default();

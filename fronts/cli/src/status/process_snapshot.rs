@@ -59,6 +59,25 @@ pub(super) struct LimitSnapshot {
     pub(super) change_over_ms: Option<f64>,
     /// Number of seconds for which memory has been evicted to stay below the limit; `None` if none was.
     pub(super) spilling_seconds: Option<u64>,
+    /// Number of times that large blocks became near memory again.
+    pub(super) near_again: u64,
+    /// Number of seconds for which they have been near again; `None` if they are far, or always were near.
+    pub(super) near_again_seconds: Option<u64>,
+}
+
+impl LimitSnapshot {
+    fn of(report: &HeapReport) -> Option<LimitSnapshot> {
+        let seconds_since = |second: u64| {
+            (second != 0).then(|| u64::from(largesse_pages::now_seconds()).saturating_sub(second))
+        };
+        (report.limit_bytes != 0).then(|| LimitSnapshot {
+            bytes: report.limit_bytes,
+            change_over_ms: (report.change_over_ns != 0).then_some(report.change_over_ns as f64 * 1e-6),
+            spilling_seconds: seconds_since(report.spilling_since),
+            near_again: report.near_again,
+            near_again_seconds: seconds_since(report.near_since),
+        })
+    }
 }
 
 /// The counters of far memory (`largesse_pager::Count`), in total and by segment.
@@ -189,12 +208,7 @@ impl ProcessSnapshot {
             unread,
             counters: Tally::from(&report.counters),
             far: heap.far.as_ref().map(far),
-            limit: (report.limit_bytes != 0).then(|| LimitSnapshot {
-                bytes: report.limit_bytes,
-                change_over_ms: (report.change_over_ns != 0).then_some(report.change_over_ns as f64 * 1e-6),
-                spilling_seconds: (report.spilling_since != 0)
-                    .then(|| u64::from(largesse_pages::now_seconds()).saturating_sub(report.spilling_since)),
-            }),
+            limit: LimitSnapshot::of(report),
             not_granted: not_granted(&report.not_granted),
         }
     }

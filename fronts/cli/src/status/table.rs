@@ -164,6 +164,11 @@ fn row(block: &Block, exact: bool) -> [String; 6] {
 /// Returns a line about the limit of the process.
 fn limit_of(limit: &LimitSnapshot) -> String {
     let bytes = size(limit.bytes);
+    if let Some(seconds) = limit.near_again_seconds {
+        return format!(
+            "\nKept below {bytes} (--limit); memory was evicted, and has been near again for {seconds} s.\n"
+        );
+    }
     match limit.spilling_seconds {
         None => format!("\nKept below {bytes} (--limit); nothing had to be evicted.\n"),
         Some(seconds) => {

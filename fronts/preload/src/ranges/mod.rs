@@ -74,7 +74,8 @@ pub(crate) unsafe fn map(
         // SAFETY: the caller's promise.
         return Some(unsafe { map_over(far, &range, protection, flags, fd, offset) });
     }
-    if len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !routing::is_enabled() {
+    // While blocks are near again, so are new mappings.
+    if !heap::is_far() || len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !routing::is_enabled() {
         return None;
     }
     if !is_plain(at, protection, flags, NEVER) {

@@ -177,6 +177,13 @@ pub(crate) fn advise(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, advice) })
 }
 
+/// Makes a span large that is on small pages (6.1). The kernel copies its contents in one step for all threads.
+pub(crate) fn collapse(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    const MADV_COLLAPSE: c_int = 25;
+    // SAFETY: the kernel keeps all contents; missing pages read as zero before and after.
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_COLLAPSE) })
+}
+
 pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: the range is ours, and the caller of `Reserved::purge` promised that its contents are unused.
     if unsafe { system_madvise(at.as_ptr().cast(), len, libc::MADV_DONTNEED) } == 0 {

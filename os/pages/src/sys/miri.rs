@@ -38,6 +38,9 @@ pub(crate) fn decommit(at: NonNull<u8>, len: usize) -> Result<(), i32> {
 pub(crate) fn advise(_at: NonNull<u8>, _len: usize, _kind: PageKind) -> Result<(), i32> {
     Ok(())
 }
+pub(crate) fn collapse(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Err(libc::EINVAL)
+}
 pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: callers own the range.
     unsafe { at.write_bytes(0, len) };

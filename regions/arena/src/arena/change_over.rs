@@ -27,6 +27,17 @@ impl<B: Backing> Arena<B> {
         }
         (self.retention, self.limit) = (retention, usize::MAX);
     }
+
+    /// Notes that the backing has made its memory near again. Warm spans are on pages of `kind` from now on. The arena
+    /// retains as much free memory as `retention` says, and at most `limit` bytes may be warm.
+    pub fn became_near(&mut self, retention: Retention, limit: usize, kind: SpanKind) {
+        for span in 0..self.spans.top() {
+            if self.spans.get(span).warm {
+                self.spans.set_kind(span..span + 1, kind);
+            }
+        }
+        (self.retention, self.limit) = (retention, limit);
+    }
 }
 
 #[cfg(test)]
@@ -57,5 +68,8 @@ mod tests {
         assert_eq!(arena.first_run_of(SpanKind::Reserved), Some((2, 3)));
         arena.give_back(last, false, 0);
         assert_eq!(arena.trim(0), 4 * SPAN, "the backing drops the free spans");
+        arena.became_near(Retention::default(), SPAN, SpanKind::Thp);
+        assert!(arena.exceeds_limit(), "two spans are warm");
+        assert_eq!(arena.first_run_of(SpanKind::Thp), Some((0, 2)));
     }
 }

@@ -11,6 +11,7 @@ use crate::staging::{Frames, Staging, are_resident};
 use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use largesse_pages::PageKind;
 use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
 use largesse_pages::residency::Inspector;
 use largesse_policy::PageNumber;
@@ -121,11 +122,8 @@ impl Linux {
     /// because missing pages would read as zeros there. Large pages are not allowed in the range, because one would
     /// fill 512 missing pages at once.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
-        let _ = largesse_pages::advise_mapping(
-            core::ptr::with_exposed_provenance_mut(at),
-            len,
-            largesse_pages::PageKind::Small,
-        );
+        let _ =
+            largesse_pages::advise_mapping(core::ptr::with_exposed_provenance_mut(at), len, PageKind::Small);
         inherited(at, len, false)?;
         self.broker.call(|| self.faults().register(at, len))
     }
@@ -140,8 +138,42 @@ impl Linux {
         parts.iter().for_each(|part| _ = inherited(part.start, part.len(), true));
     }
 
-    /// Returns the parts of a range of addresses, in whole pages, whose pages have contents: in memory, or in the
-    /// kernel's swap space.
+    /// Leaves the faults of a segment to the kernel again, on pages of `kind`: pages that are not resident read as zero
+    /// from now on, threads that wait for one continue, and forked children inherit it. `false` if that is refused, or
+    /// if the program mapped something else there; an error if it is also refused to undo a part of it. The caller lets
+    /// no thread serve faults, and no process fork.
+    pub(crate) fn make_near(&self, at: &Range<usize>, kind: PageKind) -> Result<bool, FaultError> {
+        if self.parts(at) != [at.clone()] || inherited(at.start, at.len(), true).is_err() {
+            return Ok(false);
+        }
+        if self.broker.call(|| self.faults().unregister(at.start, at.len())).is_err() {
+            // Perhaps for a part only. All contents are resident, as when the segment was registered first.
+            return self.register(at.start, at.len()).map(|()| false);
+        }
+        self.outside.lock().add(bytes(at));
+        // A hint, whose refusal changes speed only.
+        let start = core::ptr::with_exposed_provenance_mut(at.start);
+        let _ = largesse_pages::advise_mapping(start, at.len(), kind);
+        // A thread that was about to wait when the range was unregistered.
+        let _ = self.broker.call(|| self.faults().wake(at.start, at.len()));
+        Ok(true)
+    }
+
+    /// Has the faults of a segment that was made near reported again. The caller lets no thread serve faults until it
+    /// has taken over the segment's pages.
+    pub(crate) fn make_far(&self, at: &Range<usize>) -> Result<(), FaultError> {
+        if let Err(error) = self.register(at.start, at.len()) {
+            // Perhaps a part is registered.
+            let _ = self.broker.call(|| self.faults().unregister(at.start, at.len()));
+            let _ = inherited(at.start, at.len(), true);
+            return Err(error);
+        }
+        self.outside.lock().remove(&bytes(at));
+        Ok(())
+    }
+
+    /// Returns the parts of a range of addresses, in whole pages, whose pages have contents: in memory, or swapped out
+    /// by the kernel.
     pub(crate) fn populated(&self, at: &Range<usize>) -> Result<Vec<Range<usize>>, FaultError> {
         self.broker
             .call(|| {
@@ -237,11 +269,15 @@ impl Linux {
 
     /// Sleeps until there is a fault, or for half a second.
     pub(crate) fn wait_for_fault(&self) {
-        const MOST: u16 = 500;
+        self.wait_for_fault_at_most(500);
+    }
+
+    /// As [`wait_for_fault`](Linux::wait_for_fault), for at most the given number of milliseconds.
+    pub(crate) fn wait_for_fault_at_most(&self, milliseconds: u16) {
         if self.faults().by_signal() {
-            self.fault_queue.wait(Duration::from_millis(MOST.into()));
+            self.fault_queue.wait(Duration::from_millis(milliseconds.into()));
         } else {
-            let _ = self.faults().wait(MOST);
+            let _ = self.faults().wait(milliseconds);
         }
     }
 

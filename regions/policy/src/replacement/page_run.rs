@@ -29,7 +29,8 @@ impl PageRun {
     }
 
     /// Returns whether any of the run's pages is in `pages`.
-    pub(super) fn overlaps(&self, pages: &Range<PageNumber>) -> bool {
+    #[must_use]
+    pub fn overlaps(&self, pages: &Range<PageNumber>) -> bool {
         (self.first as usize) < pages.end && pages.start < (self.first + self.pages) as usize
     }
 }

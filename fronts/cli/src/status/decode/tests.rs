@@ -66,6 +66,8 @@ fn report(slots: u64) -> HeapReport {
         limit_bytes: 0,
         spilling_since: 0,
         change_over_ns: 0,
+        near_again: 0,
+        near_since: 0,
         counters: Counters::default(),
         not_granted: [0; CAUSES],
         advised: [[0; 2]; MAX_ADVISED],

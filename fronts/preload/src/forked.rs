@@ -1,0 +1,133 @@
+//! Leaves room for the copies that the kernel makes after a fork, in a process that is kept below a limit.
+//!
+//! Parent and child share their pages until one of them writes. Then the kernel makes a copy at once, faster than other
+//! pages could be evicted. So as much is left free as the two share: large blocks become far, and pages are evicted,
+//! before the fork, and as long as pages are shared, both processes count them twice.
+//!
+//! ```text
+//!   before fork: evict E ─► the two share R − E, and E more is free    R: resident, free: F, so R − E <= F + E
+//!   after it:    available − shared bounds each process; each takes a quarter of that at a time
+//! ```
+
+use crate::heap::{self, LargeHeap};
+use crate::limit_state;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use largesse_pager::Count;
+use largesse_pages::base_page;
+use std::time::Instant;
+
+/// Longest time for which a fork waits for evictions.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time for which a reading of the shared bytes is used. They only become less, so that an old one errs on the safe
+/// side.
+const USED_FOR: Duration = Duration::from_millis(250);
+/// Fewer shared bytes are not worth another reading.
+const FEW: u64 = 1 << 20;
+/// Least bytes that far memory keeps resident.
+const LEAST: u64 = 4 << 20;
+
+/// Bytes before the reserve of the limit is reached, and resident bytes of this process, when the helper last looked.
+static SEEN: [AtomicU64; 2] = [AtomicU64::new(u64::MAX), AtomicU64::new(0)];
+/// Whether a thread makes room for a fork, or forks.
+static FORKING: AtomicBool = AtomicBool::new(false);
+/// Whether this process may share pages with another one.
+static SHARES: AtomicBool = AtomicBool::new(false);
+
+/// Notes what the limit leaves, for the next fork.
+pub(crate) fn note(before_reserve: u64, resident: u64) {
+    SEEN[0].store(before_reserve, Ordering::Relaxed); // Relaxed: estimates, here and below
+    SEEN[1].store(resident, Ordering::Relaxed);
+}
+
+/// Returns whether the bound of far memory must stay as it is, for a fork.
+pub(crate) fn is_forking() -> bool {
+    FORKING.load(Ordering::Relaxed)
+}
+
+/// Evicts pages until copies of all others would fit. For the thread that is about to fork; it holds no lock that
+/// evictions need.
+pub(crate) fn make_room() {
+    let [free, all] = [0, 1].map(|word| SEEN[word].load(Ordering::Relaxed));
+    let interrupts = || heap::heap().is_some_and(LargeHeap::is_interrupted);
+    if limit_state::is_watched() && !heap::is_far() && all > free && !interrupts() {
+        limit_state::become_far();
+    }
+    let Some(far) = heap::far().filter(|_| heap::is_far()) else { return };
+    FORKING.store(true, Ordering::Relaxed);
+    let pager = far.pager();
+    let resident = || pager.counters.get(Count::ResidentBytes);
+    let here = resident();
+    let evicted = (all.max(here).saturating_sub(free) / 2).min(here.saturating_sub(LEAST));
+    let target = here - evicted;
+    if evicted > 0 {
+        pager.set_local(usize::try_from(target).unwrap_or(usize::MAX) / base_page());
+        let began = Instant::now();
+        while resident() > target && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Ends what [`make_room`] began, in parent and child, which share pages from now on.
+pub(crate) fn is_over() {
+    if FORKING.swap(false, Ordering::Relaxed) {
+        SHARES.store(true, Ordering::Relaxed);
+        // Another fork may follow before the helper looks.
+        let far = heap::far().map_or(0, |far| far.pager().counters.get(Count::ResidentBytes));
+        let free = SEEN[0].load(Ordering::Relaxed).saturating_sub(far);
+        SEEN[0].store(free, Ordering::Relaxed);
+    }
+}
+
+/// Reads how many bytes this process shares with others, in the helper thread.
+#[derive(Debug, Default)]
+pub(crate) struct SharedBytes {
+    bytes: u64,
+    read_at: Option<Instant>,
+}
+
+impl SharedBytes {
+    /// Returns the number of bytes of which the kernel may make copies; 0 if no page was shared by a fork.
+    pub(crate) fn get(&mut self) -> u64 {
+        if !SHARES.load(Ordering::Relaxed) {
+            return 0;
+        }
+        if self.read_at.is_none_or(|at| at.elapsed() >= USED_FOR) {
+            self.read_at = Some(Instant::now());
+            let smaps = std::fs::read_to_string("/proc/thread-self/smaps_rollup");
+            // Without the file, a fork is as dangerous as without this.
+            self.bytes = smaps.ok().and_then(|text| shared(&text)).unwrap_or(0);
+            if self.bytes < FEW {
+                SHARES.store(false, Ordering::Relaxed);
+                (self.bytes, self.read_at) = (0, None);
+            }
+        }
+        self.bytes
+    }
+}
+
+/// Returns the bytes of changed pages that another process has, too, of the text of `smaps_rollup`. Unchanged ones are
+/// those of files, which are not copied.
+fn shared(smaps: &str) -> Option<u64> {
+    let line = smaps.lines().find_map(|line| line.strip_prefix("Shared_Dirty:"))?;
+    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_pages_are_shared() {
+        let text =
+            "Rss: 90 kB\nShared_Clean:       2048 kB\nShared_Dirty:      1024 kB\nPrivate_Dirty: 5 kB\n";
+        assert_eq!(shared(text), Some(1 << 20));
+        assert_eq!(shared("Rss: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn process_without_a_fork_shares_nothing() {
+        assert_eq!(SharedBytes::default().get(), 0);
+    }
+}
