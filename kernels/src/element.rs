@@ -26,6 +26,10 @@ pub trait Element:
     const INFINITY: Self;
     /// An invalid operation without any NaN among the inputs gives this NaN: quiet, positive, without payload.
     const NAN: Self;
+    /// Bits of an absolute value as an integer. They are in the order of the numbers, with NaNs above infinity.
+    type Magnitude: Copy + Ord;
+    /// Magnitude of positive infinity.
+    const INFINITE: Self::Magnitude;
     /// Norms use these bounds between which a sum of squares is exact enough, and scale factors outside of them.
     const SQUARES: Squares<Self>;
 
@@ -41,6 +45,12 @@ pub trait Element:
     /// Returns the number as a quiet NaN with the same payload and sign.
     #[must_use]
     fn quiet(self) -> Self;
+    /// Returns the bits of the absolute value. It raises no floating-point exception, also for a signalling NaN.
+    #[must_use]
+    fn magnitude(self) -> Self::Magnitude;
+    /// Returns the number with these bits.
+    #[must_use]
+    fn of_magnitude(bits: Self::Magnitude) -> Self;
     /// Returns whether this is a NaN.
     #[must_use]
     fn is_nan(self) -> bool {
@@ -92,8 +102,11 @@ mod sealed {
 
 /// Implements [`Element`] for the type at a position of the pair (`f64`, `f32`).
 macro_rules! element {
-    ($position:tt, $t:ident, $quiet_bit:expr, $squares:expr) => {
+    ($position:tt, $t:ident, $bits:ident, $quiet_bit:expr, $squares:expr) => {
         impl Element for $t {
+            // Signed, because AVX2 has no comparison of unsigned integers; the sign bit is always 0.
+            type Magnitude = $bits;
+            const INFINITE: $bits = $t::INFINITY.to_bits().cast_signed();
             const LANES: usize = 512 / size_of::<$t>();
             const ZERO: $t = 0.0;
             const INFINITY: $t = $t::INFINITY;
@@ -120,6 +133,16 @@ macro_rules! element {
             }
 
             #[inline(always)]
+            fn magnitude(self) -> $bits {
+                self.to_bits().cast_signed() & $bits::MAX
+            }
+
+            #[inline(always)]
+            fn of_magnitude(bits: $bits) -> $t {
+                $t::from_bits(bits.cast_unsigned())
+            }
+
+            #[inline(always)]
             fn choose<F: Family>(each: (F::Of<f64>, F::Of<f32>)) -> F::Of<$t> {
                 each.$position
             }
@@ -132,6 +155,7 @@ macro_rules! element {
 element!(
     0,
     f64,
+    i64,
     1 << 51,
     Squares {
         least: power_f64(-900),
@@ -145,6 +169,7 @@ element!(
 element!(
     1,
     f32,
+    i32,
     1 << 22,
     Squares {
         least: power_f32(-50),
