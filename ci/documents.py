@@ -5,7 +5,9 @@ usage: documents.py [--show] [PAGE...]
 
 Without PAGE: README.md and the pages of docs/ itself. --show prints what each example printed. If this script runs as
 root, the examples run as the user nobody. `make install` puts what `make` built into a folder that stands for
-/usr/local. The folder of a page has what tests/documents/ has: the programs and data that the guides name.
+/usr/local. The folder of a page has what tests/documents/ has: the programs and data that the guides name. A page may
+have its own of these in a folder there, such as tests/documents/killed/ for docs/killed.md: less work for a program
+that is slow there, because a part of its memory is far.
 CONTRIBUTING.md says how an example is marked.
 
 Exits with 1 if an example fails or prints something else, if a fence has no language, or if a block of another kind
@@ -187,7 +189,7 @@ class Stage:
         if installed.returncode:
             sys.exit("an installation is needed: type `make`")
         fixtures = ROOT / "tests/documents"
-        shutil.copytree(fixtures, self.root / "data")
+        shutil.copytree(fixtures, self.root / "data", ignore=lambda _, names: {n for n in names if (fixtures / n).is_dir()})
         shutil.copytree(ROOT / "docs/examples", self.root / "data/docs/examples")
         for source in fixtures.glob("*.c"):
             subprocess.run(["cc", "-O2", "-o", self.root / "data" / source.stem, source], check=True)
@@ -227,6 +229,9 @@ class Stage:
     def folder_of(self, page):
         folder = self.root / page.replace("/", "-")
         shutil.copytree(self.root / "data", folder)
+        own = ROOT / "tests/documents" / pathlib.Path(page).stem
+        if own.is_dir():
+            shutil.copytree(own, folder, dirs_exist_ok=True)
         (folder / "scratch").mkdir()
         subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
         return folder

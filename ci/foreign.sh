@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Test suites of other projects, with and without Largesse: what they print must be the same. Parts of those of CPython,
-# NumPy, SciPy and pandas; queries to a PostgreSQL server, a Redis server's data, and numerical programs of NPB's kinds.
-# foreign.sh [SUITE...]; without names, all. Half an hour on two processors. NPB itself: NPB=FOLDER with its programs,
-# built, of any class (bin/cg.S.x).
+# NumPy, SciPy and pandas; queries to a PostgreSQL server, a Redis server's data, and numerical programs of NPB's kinds;
+# and programs that use NumPy, pandas, SciPy, scikit-learn and Polars in one process, each in its newest version.
+# foreign.sh [SUITE...]; without names, all but numpy_whole. Half an hour on two processors. numpy_whole: all tests of
+# the newest NumPy with and without the handler, twice a quarter of an hour. NPB itself: NPB=FOLDER with its programs,
+# built, of any class (bin/cg.S.x). PyTorch, whose packages have gigabytes: PACKAGES=torch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/need.sh python3-venv libpython3.11-testsuite postgresql-15 redis-server
@@ -32,7 +34,10 @@ launcher() { # MODE: sets `launch`
 compare() {
     local suite=$1 mode launch status
     for mode in "${modes[@]}"; do
-        case $mode:$suite in handler:numpy | handler:scipy | handler:pandas) ;; handler:*) continue ;; esac
+        case $mode:$suite in
+        alone:* | handler:numpy | handler:numpy_whole | handler:scipy | handler:pandas) ;;
+        handler:* | *:numpy_whole | *:libraries) continue ;;
+        esac
         launcher "$mode"
         echo "== $suite, $mode"
         set +e
@@ -76,13 +81,35 @@ venv() {
     touch target/foreign/done
 }
 
+newest() {
+    [ -e target/newest/done ] || { rm -rf target/newest && /usr/bin/python3.11 -m venv target/newest; }
+    target/newest/bin/pip install -q numpy pandas scipy scikit-learn polars pytest hypothesis meson ninja ${PACKAGES:-}
+    touch target/newest/done
+}
+
 suite_of() { # PATTERN...: the tests of installed modules, by how they ended
-    { timeout 1500 "${launch[@]}" target/foreign/bin/python -m pytest -q --tb=no -rfE -p no:cacheprovider -W ignore \
+    { timeout ${limit:-1500} "${launch[@]}" "${python:-target/foreign/bin/python}" -m pytest -q --tb=no -rfE -p no:cacheprovider -W ignore \
         --pyargs "$@" 2>&1 || true; } | grep -E '^(FAILED|ERROR)|passed' | sed -E 's/ in [0-9.]+s.*//; s/, [0-9]+ warnings?//; s/ - .*//' | sort
 }
 numpy() { suite_of numpy._core.tests.test_multiarray numpy._core.tests.test_mem_overlap numpy._core.tests.test_umath numpy.linalg numpy.fft numpy.lib.tests.test_io; }
+# Some tests compile extension modules, for which they look for meson in PATH, and some are skipped if less memory is
+# free than they need, which is to be the same each time. The two that are left out ask for the name of NumPy's own
+# handler.
+numpy_whole() {
+    local policy=_core/tests/test_mem_policy.py
+    PATH=$PWD/target/newest/bin:$PATH NPY_AVAILABLE_MEM=4GB limit=5400 python=target/newest/bin/python suite_of numpy \
+        --deselect $policy::test_default_policy_singleton --deselect $policy::test_context_locality
+}
 scipy() { suite_of scipy.fft scipy.linalg.tests.test_decomp scipy.sparse.tests.test_base scipy.ndimage.tests.test_filters; }
 pandas() { suite_of pandas.tests.frame.test_reductions pandas.tests.groupby.test_groupby pandas.tests.reshape.merge pandas.tests.io.test_pickle; }
+
+# The module's own tests, in which each library computes without and with the handler, and then all in one process.
+libraries() {
+    local folders=$PWD/fronts/python:$PWD/fronts/python/tests library=$PWD/target/preload/liblargesse.so
+    PYTHONPATH=$folders LARGESSE_LIBRARY=$library target/newest/bin/python -m unittest -v test_libraries 2>&1 |
+        tee "$folder/libraries-server.log" | grep -E ' \.\.\. '
+    ! grep -v '^test_torch' "$folder/libraries-server.log" | grep -E ' \.\.\. (skipped|FAIL|ERROR)'
+}
 
 postgres() {
     local bin=/usr/lib/postgresql/15/bin data=$folder/postgres as=()
@@ -142,9 +169,12 @@ programs() {
 }
 
 suites=("$@")
-[ $# -gt 0 ] || suites=(cpython numpy scipy pandas postgres redis programs)
+[ $# -gt 0 ] || suites=(cpython numpy scipy pandas libraries postgres redis programs)
 for suite in "${suites[@]}"; do
-    case $suite in numpy | scipy | pandas) venv ;; esac
+    case $suite in
+    numpy | scipy | pandas) venv ;;
+    numpy_whole | libraries) newest ;;
+    esac
     compare "$suite"
 done
 if [ ${#failed[@]} -gt 0 ]; then

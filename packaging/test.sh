@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # test.sh DIST [FORMAT...]: installs each package of the folder DIST into bare trees of Debian 12 and 13, as root and as
-# an ordinary user, and prints a table formats x systems, as docs/install.md has it. Formats: deb tar mpi r wheel conda.
-# Needs root and debootstrap. The trees are kept in TREES (default: /var/tmp/largesse-trees) for the next time. SUITES
-# names one system (bookworm, trixie), MIRROR a mirror of Debian, LIMIT the seconds that a step may take.
+# an ordinary user, and prints a table formats x systems, as docs/install.md has it. Formats: deb tar mpi r wheel conda
+# spack; without names, all, and spack where this machine has what spack.sh needs. Needs root and debootstrap. The trees
+# are kept in TREES (default: /var/tmp/largesse-trees) for the next time. SUITES names one system (bookworm, trixie),
+# MIRROR a mirror of Debian, LIMIT the seconds that a step may take.
 set -euo pipefail
 [ "$(id -u)" = 0 ] || { echo "test-dist: chroot needs root: sudo make test-dist" >&2; exit 1; }
 # Mounts end with this script.
@@ -11,8 +12,11 @@ shift
 dist=$(realpath "$1")
 shift
 formats=("$@")
-[ $# -gt 0 ] || formats=(deb tar mpi r wheel conda)
 cd "$(dirname "$0")/.."
+if [ $# -eq 0 ]; then
+    formats=(deb tar mpi r wheel conda)
+    if why=$(packaging/spack.sh --why-not); then formats+=(spack); else echo "spack: skipped: $why" >&2; fi
+fi
 trees=${TREES:-/var/tmp/largesse-trees} mirror=${MIRROR:-http://deb.debian.org/debian}
 work=$(mktemp -d -p /var/tmp largesse-dist.XXXXXX)
 trap 'cd /; umount -R "$work/root" 2> /dev/null || true; rm -rf "$work"' EXIT
@@ -173,11 +177,20 @@ format_conda() {
     usual "$1" /tmp/env "PATH=/tmp/env/bin:\$PATH; $lisp"
     try remove root "rm -rf /tmp/env"
 }
+format_spack() {
+    # Spack builds on this machine, and the tree gets what it installed.
+    [ -d "$work/spack" ] || packaging/spack.sh "$dist"/largesse-*-source.tar.gz "$work/spack"
+    cp -R "$work/spack" "$work/root/tmp/spack"
+    try install "$1" "test -e /tmp/spack/.spack/spec.json"
+    usual "$1" /tmp/spack "PATH=/tmp/spack/bin:\$PATH; $lisp"
+    try remove root "rm -rf /tmp/spack"
+}
 
 declare -A packages=(
-    [deb]='' [tar]='' [mpi]='openmpi-bin' [r]='r-base-core gcc libc6-dev make' [wheel]='python3-venv' [conda]='')
+    [deb]='' [tar]='' [mpi]='openmpi-bin' [r]='r-base-core gcc libc6-dev make' [wheel]='python3-venv' [conda]='' [spack]='')
 declare -A file=([deb]='largesse_*.deb' [tar]='largesse-*-linux-*.tar.gz' [mpi]='largesse-mpi_*.deb'
-    [r]='largesse_*.tar.gz' [wheel]='largesse-*.whl' [conda]='largesse-*-linux-*.tar.gz')
+    [r]='largesse_*.tar.gz' [wheel]='largesse-*.whl' [conda]='largesse-*-linux-*.tar.gz'
+    [spack]='largesse-*-source.tar.gz')
 declare -A system=([bookworm]='Debian 12' [trixie]='Debian 13')
 
 printf '| format | system |'
@@ -212,4 +225,4 @@ for suite in ${SUITES:-bookworm trixie}; do
     done
 done
 [ "$failed" = 0 ] || { echo "test-dist: failed" >&2; exit 1; }
-echo "test-dist: every package works" >&2
+echo "test-dist: every package works: ${formats[*]}" >&2

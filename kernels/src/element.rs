@@ -26,6 +26,10 @@ pub trait Element:
     const INFINITY: Self;
     /// The result of an invalid operation without any NaN among the inputs: a quiet, positive NaN without payload.
     const NAN: Self;
+    /// Bits of an absolute value as an integer. They are in the order of the numbers, with NaNs above infinity.
+    type Magnitude: Copy + Ord;
+    /// Magnitude of positive infinity.
+    const INFINITE: Self::Magnitude;
     /// The range in which a sum of squares is exact enough for a norm, and the scale factors outside of it.
     const SQUARES: Squares<Self>;
 
@@ -41,6 +45,12 @@ pub trait Element:
     /// Returns the number as a quiet NaN with the same payload and sign.
     #[must_use]
     fn quiet(self) -> Self;
+    /// Returns the bits of the absolute value. It raises no floating-point exception, also for a signalling NaN.
+    #[must_use]
+    fn magnitude(self) -> Self::Magnitude;
+    /// Returns the number with these bits.
+    #[must_use]
+    fn of_magnitude(bits: Self::Magnitude) -> Self;
     /// Returns whether this is a NaN.
     #[must_use]
     fn is_nan(self) -> bool {
@@ -93,8 +103,11 @@ mod sealed {
 /// Implements [`Element`] for `f64` or `f32`, whose instance of a [`Family`] is the given position of the pair (`f64`,
 /// `f32`).
 macro_rules! element {
-    ($position:tt, $t:ident, $quiet_bit:expr, $squares:expr) => {
+    ($position:tt, $t:ident, $bits:ident, $quiet_bit:expr, $squares:expr) => {
         impl Element for $t {
+            // Signed, because AVX2 has no comparison of unsigned integers; the sign bit is always 0.
+            type Magnitude = $bits;
+            const INFINITE: $bits = $t::INFINITY.to_bits().cast_signed();
             const LANES: usize = 512 / size_of::<$t>();
             const ZERO: $t = 0.0;
             const INFINITY: $t = $t::INFINITY;
@@ -121,6 +134,16 @@ macro_rules! element {
             }
 
             #[inline(always)]
+            fn magnitude(self) -> $bits {
+                self.to_bits().cast_signed() & $bits::MAX
+            }
+
+            #[inline(always)]
+            fn of_magnitude(bits: $bits) -> $t {
+                $t::from_bits(bits.cast_unsigned())
+            }
+
+            #[inline(always)]
             fn choose<F: Family>(each: (F::Of<f64>, F::Of<f32>)) -> F::Of<$t> {
                 each.$position
             }
@@ -133,6 +156,7 @@ macro_rules! element {
 element!(
     0,
     f64,
+    i64,
     1 << 51,
     Squares {
         least: power_f64(-900),
@@ -146,6 +170,7 @@ element!(
 element!(
     1,
     f32,
+    i32,
     1 << 22,
     Squares {
         least: power_f32(-50),

@@ -3,7 +3,7 @@
 use crate::arch::{self, Tables};
 use crate::element::Family;
 use crate::fenv::{Exceptions, Trial};
-use crate::parts::in_parts;
+use crate::parts::{each_part, in_parts};
 use crate::reference::{PART, settle};
 use crate::table::{KernelTable, of_products};
 use crate::vector::Location;
@@ -116,6 +116,34 @@ impl Kernels {
             trial.end(Exceptions::INVALID);
             self.nrm2_scaled(plain, x.location(), x.len(), team)
         }
+    }
+
+    /// Returns the largest absolute value of `x`, or zero if there are no elements.
+    pub fn amax<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
+        let x = x.into();
+        let [_, most] = self.extremes(x, team);
+        if most.magnitude() <= T::INFINITE { most } else { first_nan(x) }
+    }
+
+    /// Returns the smallest absolute value of `x`, or infinity if there are no elements.
+    pub fn amin<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
+        let x = x.into();
+        let [least, most] = self.extremes(x, team);
+        if most.magnitude() <= T::INFINITE { least } else { first_nan(x) }
+    }
+
+    /// Returns the smallest and the largest absolute value, the largest a NaN if an element is one.
+    fn extremes<T: Element>(&self, x: Vector<'_, T>, team: &dyn Team) -> [T; 2] {
+        let extremes = self.table::<T>().strided.extremes;
+        // SAFETY: as in `sum`.
+        let part = |start, len| unsafe { extremes(x.part(start, len)) };
+        if x.len() <= PART {
+            return part(0, x.len());
+        }
+        each_part(x.len(), size_of::<T>(), team, &part, |count, of_part| {
+            let of = |k: usize| (0..count).map(move |i| of_part(i)[k].magnitude());
+            [of(0).min(), of(1).max()].map(|found| T::of_magnitude(found.expect("there are parts")))
+        })
     }
 
     /// Returns the sum of `x[i] * y[i]`.
@@ -330,6 +358,12 @@ fn at_once<T: Element>(contiguous: bool, n: usize, sum: impl FnOnce() -> T) -> O
     }
     let sum = sum() + T::ZERO;
     (!sum.is_nan()).then_some(sum)
+}
+
+/// Returns the first NaN of a vector that has one, made quiet.
+#[cold]
+fn first_nan<T: Element>(x: Vector<'_, T>) -> T {
+    x.iter().find(|x| x.magnitude() > T::INFINITE).map_or(T::NAN, T::quiet)
 }
 
 #[inline]

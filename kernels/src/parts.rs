@@ -27,6 +27,20 @@ pub(crate) fn in_parts<T: Element, const K: usize>(
     if n <= PART {
         return part(0, n).map(|sum| sum + T::ZERO);
     }
+    each_part(n, bytes, team, part, |count, sums| {
+        core::array::from_fn(|k| in_lanes((0..count).map(|i| sums(i)[k])) + T::ZERO)
+    })
+}
+
+/// Calls `part(start, len)` for each part of more than [`PART`] elements, of which each moves `bytes` bytes. `combine`
+/// gets the number of parts, and a function that returns the result of each.
+pub(crate) fn each_part<T: Element, const K: usize>(
+    n: usize,
+    bytes: usize,
+    team: &dyn Team,
+    part: &(dyn Fn(usize, usize) -> [T; K] + Sync),
+    combine: impl FnOnce(usize, &dyn Fn(usize) -> [T; K]) -> [T; K],
+) -> [T; K] {
     let len = part_len::<T>(n);
     let count = n.div_ceil(len);
     let results: [_; PARTS] = core::array::from_fn(|_| PartSums(UnsafeCell::new([T::ZERO; K])));
@@ -49,14 +63,8 @@ pub(crate) fn in_parts<T: Element, const K: usize>(
         team.run(size, &|member| work(count * member / size..count * (member + 1) / size));
     }
     raised.get().raise();
-    core::array::from_fn(|k| {
-        let each = results[..count].iter().map(|result| {
-            // SAFETY: all threads have finished.
-            let sums = unsafe { result.0.get().read() };
-            sums[k]
-        });
-        in_lanes(each) + T::ZERO
-    })
+    // SAFETY: all threads have finished.
+    combine(count, &|i| unsafe { results[i].0.get().read() })
 }
 
 /// Adds the parts' sums in the order in which the elements of a vector are added.

@@ -73,6 +73,20 @@ pub fn nrm2<T: Element>(x: &[T]) -> T {
     settle(norm, x.iter().copied())
 }
 
+/// Returns the largest absolute value, or zero if there is none.
+#[must_use]
+pub fn amax<T: Element>(x: &[T]) -> T {
+    let larger = |most: T, x: &T| if most.is_nan() || x.abs() <= most { most } else { x.abs() };
+    settle(x.iter().fold(T::ZERO, larger), x.iter().copied())
+}
+
+/// Returns the smallest absolute value, or infinity if there is none.
+#[must_use]
+pub fn amin<T: Element>(x: &[T]) -> T {
+    let smaller = |least: T, x: &T| if least.is_nan() || x.abs() >= least { least } else { x.abs() };
+    settle(x.iter().fold(T::INFINITY, smaller), x.iter().copied())
+}
+
 /// Returns the inner product.
 #[must_use]
 pub fn dot<T: Element>(x: &[T], y: &[T]) -> T {

@@ -51,6 +51,9 @@ pub(crate) struct Strided<T: 'static> {
     pub(crate) sumsq: unsafe fn(Vector<'_, T>) -> T,
     /// Returns the sum of the squares of each element times the second argument.
     pub(crate) sumsq_scaled: unsafe fn(Vector<'_, T>, T) -> T,
+    /// Returns the smallest and the largest absolute value; those of no elements are infinity and zero. The largest is
+    /// a NaN if an element is one, and the smallest is not.
+    pub(crate) extremes: unsafe fn(Vector<'_, T>) -> [T; 2],
     pub(crate) dot: unsafe fn(Vector<'_, T>, Vector<'_, T>) -> T,
     pub(crate) products: Products<T>,
     pub(crate) axpy: unsafe fn(T, Vector<'_, T>, &VectorMut<'_, T>),

@@ -130,6 +130,8 @@ fn sums<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
         ("sum", raised(|| kernels.sum(x, &Alone)), want(&|sum, i| add(sum, x[i]))),
         ("asum", raised(|| kernels.asum(x, &Alone)), want(&|sum, i| add(sum, x[i].abs()))),
         ("sumsq", raised(|| kernels.sumsq(x, &Alone)), want(&|sum, i| mul_add(x[i], x[i], sum))),
+        ("amax", raised(|| kernels.amax(x, &Alone)), 0),
+        ("amin of a strided vector", raised(|| kernels.amin(reversed, &Alone)), 0),
         ("dot", raised(|| kernels.dot(x, y, &Alone)), want(&|sum, i| mul_add(x[i], y[i], sum))),
         (
             "sum of a strided vector",

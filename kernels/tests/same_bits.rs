@@ -28,6 +28,8 @@ fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], places: (usize, usize))
     same(kernels, &format!("asum, {at}"), kernels.asum(px, &Alone), reference::asum(x));
     same(kernels, &format!("sumsq, {at}"), kernels.sumsq(px, &Alone), reference::sumsq(x));
     same(kernels, &format!("nrm2, {at}"), kernels.nrm2(px, &Alone), reference::nrm2(x));
+    same(kernels, &format!("amax, {at}"), kernels.amax(px, &Alone), reference::amax(x));
+    same(kernels, &format!("amin, {at}"), kernels.amin(px, &Alone), reference::amin(x));
     same(kernels, &format!("dot, {at}"), kernels.dot(px, py, &Alone), reference::dot(x, y));
     let factor = x.first().copied().unwrap_or(T::ZERO);
     let (mut new, mut want) = (placed(y, places.1), y.to_vec());
@@ -133,6 +135,8 @@ fn steps<T: Number>(x: &[T], y: &[T], (step_x, step_y): (isize, isize)) {
         same(kernels, &format!("asum, {at}"), kernels.asum(vx, &Alone), reference::asum(x));
         same(kernels, &format!("sumsq, {at}"), kernels.sumsq(vx, &Alone), reference::sumsq(x));
         same(kernels, &format!("nrm2, {at}"), kernels.nrm2(vx, &Alone), reference::nrm2(x));
+        same(kernels, &format!("amax, {at}"), kernels.amax(vx, &Alone), reference::amax(x));
+        same(kernels, &format!("amin, {at}"), kernels.amin(vx, &Alone), reference::amin(x));
         same(kernels, &format!("dot, {at}"), kernels.dot(vx, vy, &Alone), reference::dot(x, y));
         let factor = T::of(0.75);
         let (mut new, mut want) = (b.clone(), y.to_vec());

@@ -47,6 +47,8 @@ fn first_nan_is_the_result() {
                     kernels.asum(&x, &Alone),
                     kernels.sumsq(&x, &Alone),
                     kernels.nrm2(&x, &Alone),
+                    kernels.amax(&x, &Alone),
+                    kernels.amin(&x, &Alone),
                     kernels.dot(&x, &y, &Alone),
                     kernels.dot(&y, &x, &Alone),
                 ] {
@@ -68,6 +70,17 @@ fn invalid_operations_give_the_plain_nan() {
         let mut y = [f64::NEG_INFINITY; 40];
         kernels.axpy(2.0, &[f64::INFINITY; 40][..], &mut y[..], &Alone);
         assert!(y.iter().all(|y| y.to_bits() == plain), "{}", kernels.isa());
+    }
+}
+
+#[test]
+fn extremes_of_zeros_infinities_and_nothing() {
+    for kernels in everywhere() {
+        let extremes = |x: &[f64]| [kernels.amin(x, &Alone).to_bits(), kernels.amax(x, &Alone).to_bits()];
+        assert_eq!(extremes(&[]), [f64::INFINITY.to_bits(), 0]);
+        assert_eq!(extremes(&[-0.0; 100]), [0, 0]);
+        assert_eq!(extremes(&[f64::NEG_INFINITY, 5e-324]), [1, f64::INFINITY.to_bits()]);
+        assert_eq!(extremes(&[-3.0; 9]), [3_f64.to_bits(); 2]);
     }
 }
 

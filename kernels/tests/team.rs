@@ -55,6 +55,8 @@ fn team_size_keeps_bits() {
             kernels.asum(&y, team),
             kernels.sumsq(&x, team),
             kernels.nrm2(&y, team),
+            kernels.amax(&x, team),
+            kernels.amin(&x, team),
             kernels.dot(&x, &y, team),
             kernels.sum(&new, team),
             dotu.re,

@@ -59,6 +59,10 @@ static void compare(size_t n, const double *x, const double *y)
     double *other = malloc((2 * n + 1) * sizeof *other);
     for (size_t i = 0; i < n; i++) other[i] = fabs(y[i]);
     same("dasum", n, largesse_dasum(n, y, 1), reference(n, other, NULL));
+    double most = 0, least = INFINITY;
+    for (size_t i = 0; i < n; i++) most = fmax(most, other[i]), least = fmin(least, other[i]);
+    same("damax", n, largesse_damax(n, y, 1), most);
+    same("damin", n, largesse_damin(n, y, 1), least);
     /* The strided copy is in reverse order, with a stride of two. */
     for (size_t i = 0; i < n; i++) other[2 * (n - 1 - i)] = x[i];
     same("ddot, steps", n, largesse_ddot(n, other, -2, y, 1), reference(n, x, y));
@@ -90,7 +94,8 @@ int main(void)
     float sum = 0, squares = 0, absolute = 0, dot = 0;
     for (int i = 0; i < 300; i++) sum += f[i], squares += f[i] * f[i], absolute += fabsf(f[i]), dot += f[i] * g[i];
     if (largesse_ssum(300, f, 1) != sum || largesse_ssumsq(300, f, 1) != squares || largesse_sasum(300, f, 1) != absolute ||
-        largesse_sdot(300, f, 1, g, 1) != dot || largesse_snrm2(300, f, 1) != sqrtf(squares)) wrong = 1, puts("float");
+        largesse_sdot(300, f, 1, g, 1) != dot || largesse_snrm2(300, f, 1) != sqrtf(squares) ||
+        largesse_samax(300, f, 1) != 8 || largesse_samin(300, f, 1) != 0) wrong = 1, puts("float");
     largesse_saxpy(300, 2, f, 1, g, 1);
     for (int i = 0; i < 300; i++) if (g[i] != 2 * f[i] + i % 5) wrong = 1, puts("saxpy");
 

@@ -148,8 +148,8 @@ const char *largesse_limit(const char *limit, const char *store);
 
 /* Reductions return the same bits on every processor and for any number of threads (docs/kernels.md). Names and
  * arguments are those of BLAS: s and d are float and double, c and z complex; the n elements are incx apart; a
- * negative incx begins at the last element; 0 uses one element n times. sumsq is the sum of squares, and dotc
- * conjugates x. axpy computes y[i] = a * x[i] + y[i], rounded once; x and y are the same or do not overlap. Threads
+ * negative incx begins at the last element; 0 uses one element n times. sumsq is the sum of squares, amax and
+ * amin are the largest and the smallest absolute value (of no elements: 0 and infinity), and dotc conjugates x. axpy computes y[i] = a * x[i] + y[i], rounded once; x and y are the same or do not overlap. Threads
  * share long vectors; their number is that of largesse_set_threads or OMP_NUM_THREADS, else that of the processors
  * of this process, whichever of them the calling thread is bound to. */
 #ifdef __cplusplus
@@ -168,6 +168,10 @@ float  largesse_snrm2(size_t n, const float *x, ptrdiff_t incx);
 double largesse_dnrm2(size_t n, const double *x, ptrdiff_t incx);
 float  largesse_sasum(size_t n, const float *x, ptrdiff_t incx);
 double largesse_dasum(size_t n, const double *x, ptrdiff_t incx);
+float  largesse_samax(size_t n, const float *x, ptrdiff_t incx);
+double largesse_damax(size_t n, const double *x, ptrdiff_t incx);
+float  largesse_samin(size_t n, const float *x, ptrdiff_t incx);
+double largesse_damin(size_t n, const double *x, ptrdiff_t incx);
 float  largesse_sdot(size_t n, const float *x, ptrdiff_t incx, const float *y, ptrdiff_t incy);
 double largesse_ddot(size_t n, const double *x, ptrdiff_t incx, const double *y, ptrdiff_t incy);
 largesse_float_complex largesse_cdotu(size_t n, const largesse_float_complex *x, ptrdiff_t incx,

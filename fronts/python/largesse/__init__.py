@@ -31,6 +31,8 @@ __all__ = [
     "Processor",
     "Refusal",
     "Status",
+    "amax",
+    "amin",
     "asum",
     "axpy",
     "blocks",
@@ -58,7 +60,7 @@ _why = _unsupported()
 try:
     from ._blocks import Block, Blocks, blocks, where
     from ._far import far_memory, memory_limit, tuned
-    from ._kernels import asum, axpy, dot, nrm2, sum, sumsq, threads, vdot
+    from ._kernels import amax, amin, asum, axpy, dot, nrm2, sum, sumsq, threads, vdot
     from ._machine import Machine, Node, Processor, cycles, machine, pin
     from ._pages import disable, enable, pages, trim
     from ._status import Refusal, Status, status

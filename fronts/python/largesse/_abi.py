@@ -142,7 +142,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     **{
         f"{letter}{name}": (real, _ONE)
         for letter, real in (("s", c_float), ("d", c_double))
-        for name in ("sum", "sumsq", "nrm2", "asum")
+        for name in ("sum", "sumsq", "nrm2", "asum", "amax", "amin")
     },
     "sdot": (c_float, _TWO),
     "ddot": (c_double, _TWO),

@@ -162,7 +162,7 @@ def sum(x: Any, axis: Optional[int] = None) -> Any:
     return _reduce(_sum, x, axis, contiguous=False)
 
 
-_sumsq, _nrm2, _asum = map(_over_parts, ("sumsq", "nrm2", "asum"))
+_sumsq, _nrm2, _asum, _amax, _amin = map(_over_parts, ("sumsq", "nrm2", "asum", "amax", "amin"))
 
 
 def sumsq(x: Any, axis: Optional[int] = None) -> Any:
@@ -197,6 +197,36 @@ def asum(x: Any, axis: Optional[int] = None) -> Any:
     6.0
     """
     return _reduce(_asum, x, axis, contiguous=True)
+
+
+def amax(x: Any, axis: Optional[int] = None) -> Any:
+    """Returns the largest absolute value, or those along one axis; 0 if there are no elements. Of complex numbers it is
+    the largest absolute value of a real or imaginary part.
+
+    It makes no array of absolute values, as `numpy.abs(x).max()` does. `numpy.amax` is another function: it keeps the
+    signs.
+
+    >>> import array
+    >>> import largesse
+    >>> largesse.amax(array.array("d", [1, -3, 2]))
+    3.0
+    >>> import numpy
+    >>> largesse.amax(numpy.array([[1, -3], [-4, 2]], float), axis=0)
+    array([4., 3.])
+    """
+    return _reduce(_amax, x, axis, contiguous=True)
+
+
+def amin(x: Any, axis: Optional[int] = None) -> Any:
+    """Returns the smallest absolute value, or those along one axis; infinity if there are no elements. Of complex
+    numbers it is the smallest absolute value of a real or imaginary part.
+
+    >>> import array
+    >>> import largesse
+    >>> largesse.amin(array.array("d", [3, -1, 2]))
+    1.0
+    """
+    return _reduce(_amin, x, axis, contiguous=True)
 
 
 def dot(x: Any, y: Any) -> Number:

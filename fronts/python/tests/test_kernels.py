@@ -26,6 +26,15 @@ class Arrays(unittest.TestCase):
             self.assertAlmostEqual(largesse.nrm2(x), math.sqrt(squares), delta=1e-12)
             self.assertAlmostEqual(largesse.dot(x, y), math.fsum(a * b for a, b in zip(x, y)), delta=1e-12)
 
+    def test_extremes_ignore_signs(self):
+        for kind in "fd":
+            x = array.array(kind, [2, -8, 0.5, -0.25] * 10_000 + [-0.125, -16])
+            self.assertEqual((largesse.amax(x), largesse.amin(x)), (16, 0.125))
+            nothing = array.array(kind)
+            self.assertEqual((largesse.amax(nothing), largesse.amin(nothing)), (0, math.inf))
+            x[70] = math.nan
+            self.assertTrue(math.isnan(largesse.amax(x)) and math.isnan(largesse.amin(x)))
+
     def test_axpy_adds_in_place(self):
         y = array.array("f", [1, 2, 3])
         largesse.axpy(2, array.array("f", [1, 10, 100]), y)
@@ -73,7 +82,7 @@ class Layouts(unittest.TestCase):
             same = self.numpy.array_equal(self.numpy.asarray(found), self.numpy.asarray(expected))
             self.assertTrue(same, f"{name} of {array.dtype} {array.strides}: {found!r}, not {expected!r}")
 
-    def results(self, array, names=("sum", "sumsq", "nrm2", "asum")):
+    def results(self, array, names=("sum", "sumsq", "nrm2", "asum", "amax", "amin")):
         return {name: getattr(largesse, name)(array) for name in names}
 
     def test_bits_do_not_depend_on_strides(self):
@@ -118,13 +127,24 @@ class Layouts(unittest.TestCase):
             for layout in (cube, numpy.asfortranarray(cube), cube[::-1, :, ::-1]):
                 for axis in (0, 1, 2, -1):
                     rows = numpy.moveaxis(layout, axis, -1)
-                    for name in ("sum", "sumsq", "nrm2", "asum"):
+                    for name in ("sum", "sumsq", "nrm2", "asum", "amax", "amin"):
                         found = getattr(largesse, name)(layout, axis=axis)
                         self.assertEqual(found.shape, rows.shape[:-1])
                         self.assertEqual(found.dtype, layout.dtype if name == "sum" else layout.real.dtype)
                         at = tuple(length // 2 for length in found.shape)
                         want = getattr(largesse, name)(numpy.ascontiguousarray(rows[at]))
                         self.assertEqual(found[at], found.dtype.type(want))
+
+    def test_extremes_are_those_of_numpy(self):
+        numpy = self.numpy
+        for kind in ("f4", "f8"):
+            x = self.values.astype(kind).reshape(60, 500)
+            self.assertEqual(largesse.amax(x), numpy.abs(x).max())
+            self.assertEqual(largesse.amin(x), numpy.abs(x).min())
+            self.assertTrue(numpy.array_equal(largesse.amax(x, axis=0), numpy.abs(x).max(axis=0)))
+            self.assertTrue(numpy.array_equal(largesse.amin(x[:, ::3], axis=1), numpy.abs(x[:, ::3]).min(axis=1)))
+        z = numpy.array([3 - 4j, 1 + 2j])
+        self.assertEqual((largesse.amax(z), largesse.amin(z)), (4, 1))
 
     def test_empty_and_scalar_arrays(self):
         numpy = self.numpy

@@ -71,7 +71,8 @@ class Interpreters(unittest.TestCase):
             env = environment(preload="", PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
             self.assertNotEqual(python(SERVED, program=f"{folder}/bin/python", env=env), "other")
 
-    def test_subinterpreters_share_the_handler(self):
+    def in_subinterpreter(self, before, after):
+        """Returns what a subinterpreter says that imports the module, between two pieces of code of the main one."""
         with tempfile.TemporaryDirectory() as folder:
             inside = pathlib.Path(folder, "inside.py")
             inside.write_text("""
@@ -83,24 +84,33 @@ except largesse.Error as error:
     print("error", error, flush=True)
 """)
             code = f"""
-                import sys, numpy, largesse
+                import sys
+                {before}
                 try:
                     import _xxsubinterpreters as interpreters
                 except ImportError:
                     import _interpreters as interpreters
-                largesse.enable()
                 number = interpreters.create()
                 code = f"import sys; sys.path = {{sys.path!r}}; exec(open({str(inside)!r}).read())"
                 said = interpreters.run_string(number, code)
                 interpreters.destroy(number)
+                {after}
                 print(said, largesse.where(numpy.ones(1_000_000)).kind)
             """
             said = fresh(code, check=False)
         if not said:
             self.skipTest("this Python has no module for subinterpreters")
-        inside, outside = said.splitlines()[0], said.splitlines()[-1]
-        self.assertRegex(inside, "^served True True functions$|^error .*ctypes")
-        self.assertRegex(outside, "^None (thp|hugetlb|small)$")
+        self.assertRegex(said.splitlines()[-1], "^None (thp|hugetlb|small)$")
+        return said.splitlines()[0]
+
+    def test_subinterpreters_share_the_handler(self):
+        said = self.in_subinterpreter("import numpy, largesse; largesse.enable()", "")
+        self.assertRegex(said, "^served True True functions$|^error .*ctypes")
+
+    def test_first_import_in_a_subinterpreter(self):
+        # It loads the library, which the main interpreter finds later.
+        said = self.in_subinterpreter("", "import numpy, largesse; largesse.enable()")
+        self.assertRegex(said, "^served True False|^error .*ctypes")
 
 
 @unittest.skipUnless(HAS_NUMPY, "no NumPy")

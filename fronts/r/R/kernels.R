@@ -1,12 +1,14 @@
 # Sums with the same bits on every processor and for any number of threads.
 
 # Kernels of one vector, in the order of the table in glue.c.
-of_one <- c("lg_sum", "lg_sumsq", "lg_nrm2", "lg_asum")
+of_one <- c("lg_sum", "lg_sumsq", "lg_nrm2", "lg_asum", "lg_amax", "lg_amin")
 
 lg_sum <- function(x) reduce("lg_sum", x, sys.call())
 lg_sumsq <- function(x) reduce("lg_sumsq", x, sys.call())
 lg_nrm2 <- function(x) reduce("lg_nrm2", x, sys.call())
 lg_asum <- function(x) reduce("lg_asum", x, sys.call())
+lg_amax <- function(x) reduce("lg_amax", x, sys.call())
+lg_amin <- function(x) reduce("lg_amin", x, sys.call())
 
 lg_dot <- function(x, y, conjugate = FALSE) {
   call <- sys.call()

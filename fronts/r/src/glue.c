@@ -33,7 +33,7 @@ static struct {
     int (*tune_end)(const char *);
     const char *(*far_memory)(const char *, const char *, const char *);
     const char *(*limit)(const char *, const char *);
-    double (*of_one[4])(size_t, const double *, ptrdiff_t); /* in the order of `of_one` in R/kernels.R */
+    double (*of_one[6])(size_t, const double *, ptrdiff_t); /* in the order of `of_one` in R/kernels.R */
     double (*dot)(size_t, const double *, ptrdiff_t, const double *, ptrdiff_t);
     largesse_double_complex (*complex_dot[2])(size_t, const largesse_double_complex *, ptrdiff_t,
                                               const largesse_double_complex *, ptrdiff_t);
@@ -86,6 +86,7 @@ static SEXP find_library(void)
         {"largesse_nodes", (void **)&library.nodes}, {"largesse_distance", (void **)&library.distance},
         {"largesse_dsum", (void **)&library.of_one[0]}, {"largesse_dsumsq", (void **)&library.of_one[1]},
         {"largesse_dnrm2", (void **)&library.of_one[2]}, {"largesse_dasum", (void **)&library.of_one[3]},
+        {"largesse_damax", (void **)&library.of_one[4]}, {"largesse_damin", (void **)&library.of_one[5]},
         {"largesse_set_threads", (void **)&library.set_threads}, {"largesse_threads", (void **)&library.threads},
         {"largesse_ddot", (void **)&library.dot}, {"largesse_zdotu", (void **)&library.complex_dot[0]},
         {"largesse_zdotc", (void **)&library.complex_dot[1]}, {"largesse_daxpy", (void **)&library.axpy},

@@ -1,6 +1,6 @@
 //! Shows on a terminal how far a comparison is and when it will end.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ impl Progress {
         let shown = std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(steps), target);
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} left: {msg}");
-        if let Ok(style) = style {
-            bar.set_style(style);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs{left}: {msg}") {
+            bar.set_style(style.with_key("left", |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+                _ = to.write_str(&left(state.pos(), state.eta()));
+            }));
         }
         if shown {
             bar.enable_steady_tick(Duration::from_secs(1));
@@ -42,5 +43,21 @@ impl Progress {
     /// Removes the bar.
     pub fn finish(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Returns the words on the time that is left; none before the first step is done, when nothing is known about it.
+fn left(done: u64, time: Duration) -> String {
+    if done == 0 { String::new() } else { format!(", {:#} left", HumanDuration(time)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_left_out_until_it_is_known() {
+        assert_eq!(left(0, Duration::ZERO), "");
+        assert_eq!(left(1, Duration::from_secs(125)), ", 2m left");
     }
 }

@@ -93,6 +93,10 @@ macro_rules! strided {
             portable::sumsq_scaled::<$t, { <$t>::LANES }>(x, scale)
         }
         #[target_feature(enable = $features)]
+        fn extremes(x: Vector<'_, $t>) -> [$t; 2] {
+            portable::extremes(x)
+        }
+        #[target_feature(enable = $features)]
         fn dot(x: Vector<'_, $t>, y: Vector<'_, $t>) -> $t {
             portable::dot::<$t, { <$t>::LANES }>(x, y)
         }
@@ -104,7 +108,7 @@ macro_rules! strided {
         fn axpy(a: $t, x: Vector<'_, $t>, y: &VectorMut<'_, $t>) {
             portable::axpy(a, x, y);
         }
-        Strided { sum, asum, sumsq, sumsq_scaled, dot, products, axpy }
+        Strided { sum, asum, sumsq, sumsq_scaled, extremes, dot, products, axpy }
     }};
 }
 pub(super) use strided;

@@ -55,6 +55,30 @@ pub(super) fn sumsq_scaled<T: Element, const L: usize>(x: Vector<'_, T>, scale: 
     lanes::<T, L>(x.len(), |sum, i| at(i).mul_add(at(i), sum))
 }
 
+/// Compares magnitudes as integers, whose order is theirs, so that compilers use registers of any length.
+#[inline(always)]
+pub(super) fn extremes<T: Element>(x: Vector<'_, T>) -> [T; 2] {
+    // Plain loops, of which nothing is left to be inlined: only then is the instruction set that of the caller.
+    let (mut least, mut most) = (T::INFINITE, T::ZERO.magnitude());
+    if x.is_contiguous() {
+        // SAFETY: the elements can be read, and are adjacent.
+        for x in unsafe { core::slice::from_raw_parts(x.first(), x.len()) } {
+            (least, most) = wider(least, most, x.magnitude());
+        }
+    } else {
+        for i in 0..x.len() {
+            // SAFETY: `i < len`.
+            (least, most) = wider(least, most, unsafe { x.at(i) }.magnitude());
+        }
+    }
+    [T::of_magnitude(least), T::of_magnitude(most)]
+}
+
+#[inline(always)]
+fn wider<M: Copy + Ord>(least: M, most: M, x: M) -> (M, M) {
+    (if x < least { x } else { least }, if x > most { x } else { most })
+}
+
 #[inline(always)]
 pub(super) fn dot<T: Element, const L: usize>(x: Vector<'_, T>, y: Vector<'_, T>) -> T {
     // SAFETY: as above; the caller gives two vectors of one length.

@@ -35,6 +35,7 @@ macro_rules! functions {
                 asum: portable::asum::<$t, { <$t>::LANES }>,
                 sumsq: portable::sumsq::<$t, { <$t>::LANES }>,
                 sumsq_scaled: portable::sumsq_scaled::<$t, { <$t>::LANES }>,
+                extremes: portable::extremes::<$t>,
                 dot: portable::dot::<$t, { <$t>::LANES }>,
                 products: portable::products::<$t, { <$t>::LANES / 4 }>,
                 axpy: portable::axpy::<$t>,

@@ -6,7 +6,9 @@ use std::io;
 use std::path::Path;
 
 /// Marks a picture as one that this command may replace.
-const MARK: &str = "<!-- drawn by largesse run --report -->";
+const MARK: &str = "<!-- drawn by largesse -->";
+/// The mark of earlier pictures. XML forbids its two hyphens inside a comment, so that viewers refused them.
+const FORMER_MARK: &str = "<!-- drawn by largesse run --report -->";
 
 /// The reason why a report has no picture, as the rest of a sentence that begins with the file's name.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +104,8 @@ pub(crate) fn write(path: &Path, picture: &str) -> Result<(), NotWritten> {
 
 /// Writes a picture to a file that the user did not name, unless the file exists and this command did not draw it.
 pub(crate) fn write_unnamed(path: &Path, picture: &str) -> Result<(), NotWritten> {
-    let is_ours = || std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK));
+    let is_ours =
+        || std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK) || text.contains(FORMER_MARK));
     match std::fs::symlink_metadata(path) {
         Ok(there) if !there.is_file() || !is_ours() => Err(NotWritten::Foreign),
         _ => write(path, picture),
@@ -113,6 +116,17 @@ pub(crate) fn write_unnamed(path: &Path, picture: &str) -> Result<(), NotWritten
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn marked_picture_is_xml() {
+        let report = json!({ "launched_pid": 1, "processes": [], "timeline": [], "command": ["a --b"] });
+        let picture = of(&report).unwrap();
+        let comments: Vec<&str> = picture.split("<!--").skip(1).collect();
+        assert!(picture.ends_with(&format!("{MARK}\n")) && !comments.is_empty());
+        for comment in comments {
+            assert!(!comment.split_once("-->").unwrap().0.contains("--"), "{comment}");
+        }
+    }
 
     #[test]
     fn moments_are_totals_from_zero() {

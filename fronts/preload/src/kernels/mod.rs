@@ -49,6 +49,10 @@ of_one! {
     largesse_snrm2: f32 => nrm2,
     largesse_dasum: f64 => asum,
     largesse_sasum: f32 => asum,
+    largesse_damax: f64 => amax,
+    largesse_samax: f32 => amax,
+    largesse_damin: f64 => amin,
+    largesse_samin: f32 => amin,
 }
 
 /// Defines functions of two vectors of `n` elements each, laid out as in `of_one`.

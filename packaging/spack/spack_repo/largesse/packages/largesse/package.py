@@ -1,5 +1,5 @@
 # The recipe of Spack: builds the sources. `spack repo add packaging/spack/spack_repo/largesse`, then
-# `spack install largesse`, or, with an unpacked archive, `spack dev-build --source-path FOLDER largesse@0.1.0`.
+# `spack install largesse`, or, in an unpacked archive, `spack install largesse@0.1.0 dev_path=$PWD`.
 
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
 
