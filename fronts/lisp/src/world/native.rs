@@ -1,4 +1,4 @@
-//! Holds native objects that Lisp objects refer to: files, locks, threads.
+//! Holds native objects that Lisp objects refer to: files, locks, threads, collision models.
 
 use crate::threads::{Semaphore, Worker};
 use crate::value::Value;
@@ -23,6 +23,7 @@ pub(crate) enum Native {
     Condition(Arc<crate::threads::Condition>),
     Semaphore(Arc<Semaphore>),
     Worker(Arc<Worker>),
+    Collision(Arc<Mutex<crate::geometry::CollisionModel>>),
 }
 
 impl Native {
