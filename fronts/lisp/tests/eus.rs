@@ -111,6 +111,7 @@ chapters! {
     bodies_match_euslisp: "geometry/bodies",
     interference_match_euslisp: "geometry/pairs",
     composition_match_euslisp: "geometry/composition",
+    flat_bodies_and_frames_match_euslisp: "geometry/flat",
     decompositions_and_solids_match_jskeus: "geometry/irteus",
     lists_match_euslisp: "chapters/lists",
     sequences_match_euslisp: "chapters/sequences",
