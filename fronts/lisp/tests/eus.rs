@@ -112,6 +112,7 @@ chapters! {
     interference_match_euslisp: "geometry/pairs",
     composition_match_euslisp: "geometry/composition",
     flat_bodies_and_frames_match_euslisp: "geometry/flat",
+    viewing_matches_euslisp: "geometry/viewing",
     decompositions_and_solids_match_jskeus: "geometry/irteus",
     lists_match_euslisp: "chapters/lists",
     sequences_match_euslisp: "chapters/sequences",

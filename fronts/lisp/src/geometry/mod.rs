@@ -69,4 +69,7 @@ pub(crate) const SOURCES: &[&str] = &[
     include_str!("primitives.l"),
     include_str!("composition.l"),
     include_str!("collision.l"),
+    include_str!("viewing.l"),
+    include_str!("graphics.l"),
+    include_str!("irteus.l"),
 ];
