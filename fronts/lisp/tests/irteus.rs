@@ -85,8 +85,10 @@ fn meshes_measure_distance_and_collisions() {
         assert_eq!(value(lisp, "(> (meet #f(0 0 5) 1) 1)"), "t");
         // Inside, the surfaces do not touch.
         assert_eq!(value(lisp, "(list (meet #f(0 0 0) 1) (car (apart #f(0 0 0))))"), "(0 4.5)");
-        assert!(error(lisp, "(geo::pqpdistance *r* #f(0 0 0) 5 *r* #f(0 0 0) *b* #f(0 0 0) #f(0 0 0))")
-            .contains("collision model"));
+        assert!(
+            error(lisp, "(geo::pqpdistance *r* #f(0 0 0) 5 *r* #f(0 0 0) *b* #f(0 0 0) #f(0 0 0))")
+                .contains("collision model")
+        );
         assert!(error(lisp, "(geo::pqpendmodel (geo::pqpmakemodel))").contains("with triangles"));
         value(lisp, "(geo::pqpdeletemodel *b*)");
         assert!(error(lisp, "(meet #f(0 0 8) 2)").contains("collision model"));
@@ -110,7 +112,10 @@ fn windows_and_images_are_refused() {
         let message = error(lisp, "(send (user::read-image-file \"a.png\") :width)");
         assert!(message.contains("images are not supported"), "{message}");
         assert_eq!(value(lisp, "(send (user::read-image-file \"a.png\") :name)"), "\"a.png\"");
-        assert_eq!(value(lisp, "(send (instance gl::colormaterial :create :name :a) :diffuse)"), "#f(0.3 0.5 0.7 1.0)");
+        assert_eq!(
+            value(lisp, "(send (instance gl::colormaterial :create :name :a) :diffuse)"),
+            "#f(0.3 0.5 0.7 1.0)"
+        );
         value(lisp, "(defforeign far-away nil \"far_away\" () :integer)");
         assert!(error(lisp, "(far-away)").contains("C libraries are not supported"));
     });

@@ -7,6 +7,7 @@ use parry3d_f64::partitioning::BvhNode;
 use parry3d_f64::query::{self, ClosestPoints};
 use parry3d_f64::shape::{ConvexPolyhedron, Cuboid, Cylinder, SharedShape, TriMesh, Triangle};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// The pose of a shape in the world.
 pub(crate) type ShapePose = Pose;
@@ -61,7 +62,13 @@ impl Mesh {
     }
 
     /// Counts the pairs of triangles that intersect, up to `most`.
-    pub(crate) fn collisions(&self, at: &ShapePose, other: &Mesh, other_at: &ShapePose, most: usize) -> usize {
+    pub(crate) fn collisions(
+        &self,
+        at: &ShapePose,
+        other: &Mesh,
+        other_at: &ShapePose,
+        most: usize,
+    ) -> usize {
         let mut count = 0;
         self.pairs(other, &at.inv_mul(other_at), &Cell::new(0.0), |a, b| {
             let meet = query::intersection_test(&Pose::IDENTITY, &a, &Pose::IDENTITY, &b);
@@ -146,18 +153,29 @@ impl Convex {
     }
 
     /// Returns the nearest points of two solids, and the direction from the second one to the first.
-    pub(crate) fn nearest(&self, at: &ShapePose, other: &Convex, other_at: &ShapePose) -> Option<(Nearest, Point)> {
+    pub(crate) fn nearest(
+        &self,
+        at: &ShapePose,
+        other: &Convex,
+        other_at: &ShapePose,
+    ) -> Option<(Nearest, Point)> {
         /// Farther solids have no distance.
         const FARTHEST: f64 = 1e12;
         let (at, other_at) = (at * self.offset, other_at * other.offset);
         let contact = query::contact(&at, &*self.shape, &other_at, &*other.shape, FARTHEST).ok()??;
-        let points = [
-            contact.point1 + self.margin * contact.normal1,
-            contact.point2 + other.margin * contact.normal2,
-        ];
+        let points =
+            [contact.point1 + self.margin * contact.normal1, contact.point2 + other.margin * contact.normal2];
         let distance = contact.dist - self.margin - other.margin;
         Some((Nearest { distance, points: points.map(|p| p.to_array()) }, contact.normal2.to_array()))
     }
+}
+
+/// The native part of a collision model.
+pub(crate) enum CollisionModel {
+    /// A mesh under construction: three corners for each triangle.
+    Corners(Vec<Point>),
+    Mesh(Arc<Mesh>),
+    Convex(Convex),
 }
 
 #[cfg(test)]

@@ -2,22 +2,13 @@
 //!
 //! A model is an object of class `collision-model`, whose slot holds the number of the native shape.
 
-use super::collide::{Convex, Mesh, Nearest, ShapePose, pose, pose_of_quaternion};
+use super::collide::{CollisionModel, Convex, Mesh, Nearest, ShapePose, pose, pose_of_quaternion};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
-use crate::numeric::point::Point;
 use crate::value::{ObjectKind, Value, symbol};
 use crate::world::{Native, class};
 use std::sync::{Arc, Mutex};
-
-/// The native part of a collision model.
-pub(crate) enum CollisionModel {
-    /// A mesh under construction: three corners for each triangle.
-    Corners(Vec<Point>),
-    Mesh(Arc<Mesh>),
-    Convex(Convex),
-}
 
 /// Index of the slot of `collision-model` that holds the number of the native shape.
 const NATIVE: usize = 1;

@@ -11,7 +11,7 @@
 //! 1. Programs may store any value in a slot: each value read from a slot is checked before use.
 //! 2. Threads share bodies without locks; this module keeps no pointer into a vector across an allocation.
 
-mod collide;
+pub(crate) mod collide;
 mod collision;
 mod compose;
 mod composition;
@@ -21,8 +21,6 @@ mod measures;
 mod parts;
 mod ring;
 mod weave;
-
-pub(crate) use collision::CollisionModel;
 
 use crate::builtin::{Builtin, builtin};
 

@@ -80,11 +80,9 @@ pub(super) fn sv_decompose(cx: &mut Context, args: Args<'_>) -> Answer {
         return cx.type_error("matrix of at least one element", args[0]);
     }
     let Some(parts) = Singular::of(m) else { return Ok(Value::NIL) };
-    cx.list_of([
-        &|cx| cx.lisp_matrix(&parts.u),
-        &|cx| cx.floats_from(&parts.values),
-        &|cx| cx.lisp_matrix(&parts.v),
-    ])
+    cx.list_of([&|cx| cx.lisp_matrix(&parts.u), &|cx| cx.floats_from(&parts.values), &|cx| {
+        cx.lisp_matrix(&parts.v)
+    }])
 }
 
 /// Implements `(sv-solve matrix vector [result])`: solves linear equations in the sense of least squares.

@@ -29,7 +29,8 @@ pub(super) fn replace(cx: &mut Context, args: Args<'_>) -> Answer {
     let (to, from) = (args.floats(cx, 0)?.len(), args.floats(cx, 1)?.len());
     let range = |cx: &mut Context, first: usize, length: usize| -> Result<std::ops::Range<usize>, Exit> {
         let start = if args.or_nil(first).is_nil() { 0 } else { args.size(cx, first)? };
-        let end = if args.or_nil(first + 1).is_nil() { length } else { args.size(cx, first + 1)?.min(length) };
+        let end =
+            if args.or_nil(first + 1).is_nil() { length } else { args.size(cx, first + 1)?.min(length) };
         Ok(start.min(end)..end)
     };
     let (to, from) = (range(cx, 2, to)?, range(cx, 4, from)?);

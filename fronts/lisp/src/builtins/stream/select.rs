@@ -29,8 +29,8 @@ fn input_of(cx: &mut Context, stream: Value) -> Result<Input, Exit> {
     match cx.world.tables.native(number) {
         Some(Native::File(file)) => {
             let open = crate::threads::lock(&file);
-            let buffered =
-                open.unread.is_some() || open.reader.as_ref().is_some_and(|reader| !reader.buffer().is_empty());
+            let buffered = open.unread.is_some()
+                || open.reader.as_ref().is_some_and(|reader| !reader.buffer().is_empty());
             drop(open);
             Ok(if buffered { Input::Ready } else { Input::File(file) })
         }
