@@ -50,6 +50,7 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
         crate::compile::BUILTINS,
         crate::threads::BUILTINS,
         crate::numeric::BUILTINS,
+        crate::numeric::JSKEUS_BUILTINS,
         crate::geometry::BUILTINS,
         crate::stored::BUILTINS,
     ] {

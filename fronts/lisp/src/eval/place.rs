@@ -152,13 +152,20 @@ pub(super) fn setf(cx: &mut Context, form: Value) -> Answer {
             );
         }
         cx.push(more)?;
-        cx.push(rest.get(0))?;
-        let place = open(cx, rest.get(0))?;
-        value = cx.eval(more.get(0))?;
-        cx.push(value)?;
-        write(cx, &place, value)?;
+        value = set_place(cx, rest.get(0), more.get(0))?;
         rest = more.get(1);
     }
+    Ok(value)
+}
+
+/// Sets a place to the value of a form, and returns the value.
+pub(crate) fn set_place(cx: &mut Context, place: Value, form: Value) -> Answer {
+    cx.push(place)?;
+    cx.push(form)?;
+    let place = open(cx, place)?;
+    let value = cx.eval(form)?;
+    cx.push(value)?;
+    write(cx, &place, value)?;
     Ok(value)
 }
 

@@ -1,16 +1,18 @@
-//! Implements three-dimensional geometry: frames, polygons, bodies, and their relations.
+//! Implements three-dimensional geometry: frames, polygons, bodies, their relations, and collisions.
 //!
 //! # Picture
 //! ```text
 //!   *.l   classes and messages, in Lisp   ──►   builtins here: `weave`, `interference`, `measures`, ...
 //!                                                   │ read and create objects of those classes (`parts`)
 //!                                                   ▼
-//!                                         `ring`, `hull`, `compose`: numbers only
+//!                                         `ring`, `hull`, `compose`, `collide`: numbers only
 //! ```
 //! # Invariants
 //! 1. Programs may store any value in a slot: each value read from a slot is checked before use.
 //! 2. Threads share bodies without locks; this module keeps no pointer into a vector across an allocation.
 
+pub(crate) mod collide;
+mod collision;
 mod compose;
 mod composition;
 mod hull;
@@ -40,6 +42,19 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("GEOMETRY::WEAVE-RINGS", 3, 5, weave::weave_rings),
     builtin("GEOMETRY::HULL-RINGS", 1, 1, weave::hull_rings),
     builtin("GEOMETRY::COMPOSE-RINGS", 3, 3, composition::compose_rings),
+    builtin("GEOMETRY::PQPMAKEMODEL", 0, 0, collision::make_mesh),
+    builtin("GEOMETRY::PQPDELETEMODEL", 1, 1, collision::delete_model),
+    builtin("GEOMETRY::PQPBEGINMODEL", 1, 1, collision::begin_mesh),
+    builtin("GEOMETRY::PQPADDTRI", 5, 5, collision::add_triangle),
+    builtin("GEOMETRY::PQPENDMODEL", 1, 1, collision::end_mesh),
+    builtin("GEOMETRY::PQPCOLLIDE", 7, 7, collision::collide),
+    builtin("GEOMETRY::PQPDISTANCE", 8, 9, collision::mesh_distance),
+    builtin("GEOMETRY::BTMAKESPHEREMODEL", 1, 1, collision::make_sphere),
+    builtin("GEOMETRY::BTMAKEBOXMODEL", 3, 3, collision::make_box),
+    builtin("GEOMETRY::BTMAKECYLINDERMODEL", 2, 2, collision::make_cylinder),
+    builtin("GEOMETRY::BTMAKEMESHMODEL", 2, 2, collision::make_hull),
+    builtin("GEOMETRY::BTSETMARGIN", 2, 2, collision::set_margin),
+    builtin("GEOMETRY::BTCALCCOLLISIONDISTANCE", 10, 10, collision::convex_distance),
 ];
 
 /// Lists the library in Lisp, in loading order.
@@ -51,4 +66,8 @@ pub(crate) const SOURCES: &[&str] = &[
     include_str!("bodies.l"),
     include_str!("primitives.l"),
     include_str!("composition.l"),
+    include_str!("collision.l"),
+    include_str!("viewing.l"),
+    include_str!("graphics.l"),
+    include_str!("irteus.l"),
 ];

@@ -73,9 +73,6 @@ fn describe(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit> {
         return cx.type_error("ring of at least 3 vertices", ring);
     }
     let normal = normal_of(&corners);
-    if !normal[0].is_finite() {
-        return cx.error_about(ErrorClass::Range, "the vertices of a face lie on one line".to_owned(), ring);
-    }
     face.set_slot(face::CONVEXP, cx.truth(ring::convex(&corners, normal)));
     for slot in [face::NORMAL, face::MODEL_NORMAL] {
         let normal = cx.floats_from(&normal)?;

@@ -155,9 +155,12 @@ fn rotation(cx: &mut Context, args: Args<'_>) -> Result<Rotation, Exit> {
     if (m.rows, m.columns) == (3, 3) { Ok(space(m)) } else { cx.type_error("3 x 3 matrix", args[0]) }
 }
 
-/// Returns `(angle axis)`, or nil for the identity; for a matrix in the plane, the angle.
+/// Returns `(angle axis)`, or nil for a rotation so small that rounding would determine the axis; for a matrix in the
+/// plane, the angle.
 pub(super) fn rotation_angle(cx: &mut Context, args: Args<'_>) -> Answer {
     const NOTHING: f64 = 1e-12;
+    /// EusLisp's bound in radians: below it 1 - cos(angle) is less than 1e-10.
+    const SMALLEST: f64 = std::f64::consts::SQRT_2 * 1e-5;
     let m = args.matrix(cx, 0)?;
     if (m.rows, m.columns) == (2, 2) {
         return cx.float(m.at(1, 0).atan2(m.at(0, 0)));
@@ -167,7 +170,7 @@ pub(super) fn rotation_angle(cx: &mut Context, args: Args<'_>) -> Answer {
     let length = norm(twice_sine);
     let trace = r[0] + r[4] + r[8];
     let angle = length.atan2(trace - 1.0);
-    if angle < NOTHING {
+    if angle < SMALLEST {
         return Ok(Value::NIL);
     }
     let axis = if length > NOTHING { scale(1.0 / length, twice_sine) } else { half_turn_axis(r) };

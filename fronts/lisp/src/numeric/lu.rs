@@ -10,14 +10,14 @@ use crate::value::{ObjectKind, Value};
 
 /// Holds a decomposition. Row `order[i]` of `elements` holds row i of the factors: L below the diagonal (its diagonal
 /// is 1), the inverses of U's diagonal on it, and U above.
-struct Lu {
-    order: Vec<usize>,
-    elements: Vec<f64>,
+pub(super) struct Lu {
+    pub(super) order: Vec<usize>,
+    pub(super) elements: Vec<f64>,
 }
 
 impl Lu {
     /// Decomposes a matrix; returns none when it is singular.
-    fn of(matrix: &[f64], n: usize) -> Option<Lu> {
+    pub(super) fn of(matrix: &[f64], n: usize) -> Option<Lu> {
         let mut lu = Lu { order: (0..n).collect(), elements: matrix.to_vec() };
         for step in 0..n {
             let size = |row: &usize| lu.elements[row * n + step].abs();
@@ -158,7 +158,7 @@ pub(super) fn matrix_determinant(cx: &mut Context, args: Args<'_>) -> Answer {
 
 /// Returns the Moore-Penrose inverse. Jacobi's method rotates the columns until they are orthogonal: their lengths
 /// are then the singular values.
-fn pseudo_inverse_of(m: Matrix) -> Vec<f64> {
+pub(super) fn pseudo_inverse_of(m: Matrix) -> Vec<f64> {
     const ENOUGH: f64 = 1e-15;
     const SWEEPS: usize = 60;
     let (rows, n) = (m.rows, m.columns);

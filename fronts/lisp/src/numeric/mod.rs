@@ -1,11 +1,15 @@
 //! Implements float-vectors and matrices: chapter 15 of the EusLisp manual, except coordinates.
 
 mod angles;
+mod decompose;
 mod linear;
 mod lu;
+mod lu_in_place;
 mod matrix;
 pub(crate) mod point;
 mod room;
+mod rows;
+mod statistics;
 mod vectors;
 
 use crate::builtin::{Builtin, MANY, builtin};
@@ -17,6 +21,7 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("V.", 2, 2, vectors::dot),
     builtin("V*", 2, 3, vectors::cross),
     builtin("V.*", 3, 3, vectors::triple),
+    builtin("V=", 2, 2, vectors::equal),
     builtin("V<", 2, 2, vectors::all_less),
     builtin("V>", 2, 2, vectors::all_more),
     builtin("VMIN", 1, MANY, vectors::minimum),
@@ -62,4 +67,26 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("INVERSE-MATRIX", 1, 2, lu::inverse_matrix),
     builtin("MATRIX-DETERMINANT", 1, 1, lu::matrix_determinant),
     builtin("PSEUDO-INVERSE", 1, 1, lu::pseudo_inverse),
+];
+
+/// Lists the functions that jskeus' Lisp files call and jskeus defines in C. They are in USER, as there.
+pub(crate) const JSKEUS_BUILTINS: &[Builtin] = &[
+    builtin("USER::ROTM3*", 2, 3, decompose::rotation_product),
+    builtin("USER::LU-DECOMPOSE2", 1, 2, lu_in_place::lu_decompose2),
+    builtin("USER::LU-SOLVE2", 3, 4, lu_in_place::lu_solve2),
+    builtin("USER::SV-DECOMPOSE", 1, 1, decompose::sv_decompose),
+    builtin("USER::SV-SOLVE", 2, 3, decompose::sv_solve),
+    builtin("USER::QR-DECOMPOSE", 1, 1, decompose::qr_decompose),
+    builtin("USER::QL-DECOMPOSE", 1, 1, decompose::ql_decompose),
+    builtin("USER::PSEUDO-INVERSE2", 1, 2, decompose::pseudo_inverse2),
+    builtin("USER::VMEAN", 1, 1, statistics::mean_of),
+    builtin("USER::VARIANCE", 1, 1, statistics::variance),
+    builtin("USER::COVARIANCE", 2, 2, statistics::covariance),
+    builtin("USER::C-ISNAN", 1, 1, statistics::is_nan),
+    builtin("USER::C-MATRIX-ROW", 2, 4, rows::copy_row),
+    builtin("USER::C-COORDS-TRANSFORM-VECTOR", 4, 5, rows::transform_rows),
+    builtin("USER::VECTOR-ARRAY-MEAN", 1, 2, rows::mean),
+    builtin("USER::VECTOR-ARRAY-VARIANCE", 2, 3, rows::variance),
+    builtin("USER::VECTOR-ARRAY-MAX-MIN", 1, 3, rows::extremes),
+    builtin("USER::FVECTOR-REPLACE", 2, 6, rows::replace),
 ];

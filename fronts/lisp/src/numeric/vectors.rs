@@ -103,6 +103,12 @@ pub(super) fn all_more(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(a.iter().zip(b).all(|(a, b)| a >= b)))
 }
 
+/// Returns whether all elements are exactly equal.
+pub(super) fn equal(cx: &mut Context, args: Args<'_>) -> Answer {
+    let (a, b) = pair(cx, args, 0)?;
+    Ok(cx.truth(a == b))
+}
+
 fn fold(cx: &mut Context, args: Args<'_>, f: impl Fn(f64, f64) -> f64) -> Answer {
     let first = args.floats(cx, 0)?;
     let out = cx.floats_from(first)?;

@@ -1,5 +1,6 @@
-//! Holds native objects that Lisp objects refer to: files, locks, threads.
+//! Holds native objects that Lisp objects refer to: files, locks, threads, collision models.
 
+use crate::geometry::collide::CollisionModel;
 use crate::threads::{Semaphore, Worker};
 use crate::value::Value;
 use std::fs::File;
@@ -23,6 +24,7 @@ pub(crate) enum Native {
     Condition(Arc<crate::threads::Condition>),
     Semaphore(Arc<Semaphore>),
     Worker(Arc<Worker>),
+    Collision(Arc<Mutex<CollisionModel>>),
 }
 
 impl Native {

@@ -23,13 +23,24 @@ pub(crate) fn compare(cx: &mut Context, a: Value, b: Value) -> Result<Ordering, 
     Ok(x.partial_cmp(&y).unwrap_or(Ordering::Greater))
 }
 
+/// Returns whether a comparison of two values is true although one of them is no number: as in EusLisp, every order holds,
+/// and equality does not. Programs find such values by `(and (> x 0) (< x 0))`.
+#[cold]
+fn holds_unordered(a: Value, b: Value, holds: fn(Ordering) -> bool) -> bool {
+    unordered(a, b) && (holds(Ordering::Less) || holds(Ordering::Greater))
+}
+
+fn unordered(a: Value, b: Value) -> bool {
+    [a, b].into_iter().any(|value| as_float(value).is_some_and(f64::is_nan))
+}
+
 #[inline]
 pub(super) fn chain(cx: &mut Context, args: Args<'_>, holds: fn(Ordering) -> bool) -> Answer {
     if args.len() == 1 {
         cx.number(args[0])?;
     }
     for pair in args.windows(2) {
-        if !holds(compare(cx, pair[0], pair[1])?) {
+        if !holds(compare(cx, pair[0], pair[1])?) && !holds_unordered(pair[0], pair[1], holds) {
             return Ok(Value::NIL);
         }
     }
@@ -52,7 +63,7 @@ pub(super) fn extreme(cx: &mut Context, args: Args<'_>, better: fn(Ordering) -> 
     let mut best = args[0];
     cx.number(best)?;
     for value in &args[1..] {
-        if better(compare(cx, *value, best)?) {
+        if better(compare(cx, *value, best)?) && !unordered(*value, best) {
             best = *value;
         }
     }
@@ -64,8 +75,9 @@ pub(super) fn extreme(cx: &mut Context, args: Args<'_>, better: fn(Ordering) -> 
 }
 
 pub(super) fn sign_is(cx: &mut Context, value: Value, holds: fn(Ordering) -> bool) -> Answer {
-    let sign = compare(cx, value, Value::fixnum(0))?;
-    Ok(cx.truth(holds(sign)))
+    let zero = Value::fixnum(0);
+    let sign = compare(cx, value, zero)?;
+    Ok(cx.truth(holds(sign) || holds_unordered(value, zero, holds)))
 }
 
 pub(super) fn is_even(cx: &mut Context, value: Value) -> Result<bool, Exit> {

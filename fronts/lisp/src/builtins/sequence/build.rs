@@ -79,7 +79,23 @@ pub(super) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
     }
 }
 
+/// Returns the part of an array of several axes as a vector; its elements are in row-major order.
+fn part_of_array(cx: &mut Context, args: Args<'_>, shape: &Shape) -> Answer {
+    let count: usize = shape.dimensions.iter().product();
+    let start = args.size(cx, 1)?;
+    let end = if args.or_nil(2).is_nil() { count } else { args.size(cx, 2)? };
+    if start > end || end > count {
+        return cx.range_error(args[1], count);
+    }
+    copy_vector(cx, shape.entity, shape.offset + start, shape.offset + end)
+}
+
 pub(super) fn subseq(cx: &mut Context, args: Args<'_>) -> Answer {
+    if let Some(shape) = Shape::of(args[0])
+        && shape.dimensions.len() > 1
+    {
+        return part_of_array(cx, args, &shape);
+    }
     let count = length(cx, args[0])?;
     let start = args.size(cx, 1)?;
     let end = if args.or_nil(2).is_nil() { count } else { args.size(cx, 2)? };
@@ -131,16 +147,19 @@ pub(super) fn nreverse(cx: &mut Context, args: Args<'_>) -> Answer {
         }
         return Ok(args[0]);
     }
-    proper_length(cx, args[0])?;
-    let mut reversed = Value::NIL;
-    let mut rest = args[0];
-    while rest.is_cons() {
-        let next = rest.get(1);
-        rest.set(1, reversed);
-        reversed = rest;
-        rest = next;
+    // As in EusLisp, the first cons stays the first one: programs use the variable that held the list.
+    let length = proper_length(cx, args[0])?;
+    let mut items = Vec::new();
+    if items.try_reserve_exact(length).is_err() {
+        return cx.out_of_memory(length);
     }
-    Ok(reversed)
+    items.extend(args[0].iter());
+    let mut rest = args[0];
+    for item in items.into_iter().rev() {
+        rest.set(0, item);
+        rest = rest.get(1);
+    }
+    Ok(args[0])
 }
 
 /// Returns the kind and class of a result type, which is a class or its name.

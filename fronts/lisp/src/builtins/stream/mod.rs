@@ -5,6 +5,7 @@
 
 mod bytes;
 mod file;
+mod select;
 mod slots;
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -28,6 +29,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         close(cx, args[0])?;
         Ok(cx.truth(true))
     }),
+    builtin("SELECT-STREAM", 1, 2, select::select_stream),
     builtin("MAKE-STRING-OUTPUT-STREAM", 0, 1, |cx, _| cx.string_output()),
     builtin("MAKE-STRING-INPUT-STREAM", 1, 3, |cx, args| {
         let text = super::string::bytes(cx, args[0])?;

@@ -48,6 +48,10 @@ pub(super) const BUILTINS: &[Builtin] = &[
         cx.list(&sizes)
     }),
     builtin("ARRAY-DIMENSION", 2, 2, |cx, args| {
+        // Nil, where a program has no array, has no dimension.
+        if args[0].is_nil() {
+            return Ok(Value::NIL);
+        }
         let (sizes, axis) = (dimensions(cx, args[0])?, args.size(cx, 1)?);
         match sizes.get(axis) {
             Some(size) => Ok(Value::fixnum(*size as i64)),

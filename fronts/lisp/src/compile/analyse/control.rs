@@ -90,7 +90,7 @@ impl Analysis<'_> {
         let keys: Vec<Word> = if wanted.is_cons() { wanted.iter().collect() } else { vec![wanted] };
         self.deepest = self.deepest.max(self.depth + keys.len());
         let mut test = None;
-        for one in keys.into_iter().rev().filter(|one| wanted.is_cons() || !one.is_nil()) {
+        for one in keys.into_iter().rev() {
             let key = self.local(key);
             // Numbers stored as objects are compared by value.
             let same = if one.is_object() {

@@ -75,8 +75,13 @@ pub(super) fn setq(cx: &mut Context, form: Value) -> Answer {
         }
         cx.set_root(keep, 0, rest);
         cx.poll()?;
-        value = cx.eval(more.get(0))?;
-        cx.assign(rest.get(0), value)?;
+        if rest.get(0).is_cons() {
+            // As in EusLisp, `(object . slot)` can be set too.
+            value = crate::eval::place::set_place(cx, rest.get(0), more.get(0))?;
+        } else {
+            value = cx.eval(more.get(0))?;
+            cx.assign(rest.get(0), value)?;
+        }
         rest = rest.cdr().cdr();
     }
     Ok(value)
@@ -211,7 +216,8 @@ pub(super) fn case(cx: &mut Context, form: Value) -> Answer {
             || if wanted.is_cons() {
                 wanted.iter().any(|one| crate::builtins::compare::eql(one, key))
             } else {
-                !wanted.is_nil() && crate::builtins::compare::eql(wanted, key)
+                // As in EusLisp, a single key may be nil.
+                crate::builtins::compare::eql(wanted, key)
             };
         if hit {
             return cx.progn(clause.cdr());

@@ -4,6 +4,7 @@ mod basic;
 mod bind;
 mod control;
 mod define;
+mod forward;
 mod iterate;
 mod malformed;
 mod object;

@@ -7,7 +7,7 @@ use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
 use crate::world::class;
 
-/// Evaluates `(defclass name :super class :slots (slot (slot :type type) ...))`.
+/// Evaluates `(defclass name :super class :slots (slot (slot :type type :forward (selector ...)) ...))`.
 pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
     let name = form.cadr();
     if !name.is_symbol_object() {
@@ -63,6 +63,9 @@ pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
     let class = cx.make_class(name, above, meta, &names, elements)?;
     cx.push(class)?;
     cx.define_accessors(name, class)?;
+    for item in slots.iter() {
+        cx.define_forwards(class, item)?;
+    }
     Ok(name)
 }
 
