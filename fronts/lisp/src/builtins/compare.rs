@@ -74,10 +74,7 @@ pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result
         ObjectKind::String => a.bytes() == b.bytes(),
         ObjectKind::FloatVector => a.floats() == b.floats(),
         ObjectKind::IntegerVector => a.integers() == b.integers(),
-        ObjectKind::BitVector => {
-            a.length() == b.length()
-                && (0..a.length()).all(|index| super::vector::bit(a, index) == super::vector::bit(b, index))
-        }
+        ObjectKind::BitVector => super::vector::same_bits(a, b),
         ObjectKind::Vector => {
             if a.length() != b.length() {
                 return Ok(false);

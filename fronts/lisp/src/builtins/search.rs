@@ -1,7 +1,7 @@
 //! Implements searching, counting and removing, with `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count` and
 //! `:from-end`.
 
-use super::sequence::{build_like, items};
+use super::sequence::{VectorSlice, build_like, items};
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
@@ -88,13 +88,16 @@ impl Matcher {
         Ok(!cx.apply(predicate, &[key])?.is_nil())
     }
 
-    fn range(&self, cx: &mut Context, length: usize) -> Result<std::ops::Range<usize>, Exit> {
-        let end = self.end.unwrap_or(length);
-        if end > length || self.start > end {
-            let index = if end > length { end } else { self.start };
-            return cx.range_error(Value::fixnum(index as i64), length);
-        }
-        Ok(self.start..end)
+    /// Returns whether items are compared by `eql`, as they are.
+    fn is_plain(&self) -> bool {
+        self.test.is_nil() && self.key.is_nil() && !self.negated
+    }
+
+    /// Returns the searched part of a sequence, as EusLisp: an end after the last element is that of the sequence, and
+    /// a part that starts after its end is empty.
+    fn range(&self, length: usize) -> std::ops::Range<usize> {
+        let end = self.end.unwrap_or(length).min(length);
+        self.start.min(end)..end
     }
 }
 
@@ -125,23 +128,42 @@ enum Give {
 
 fn find(cx: &mut Context, args: Args<'_>, sort: Sort, give: Give) -> Answer {
     let matcher = Matcher::of(cx, args.from(2))?;
+    if matches!(sort, Sort::Item) && matcher.is_plain() && !args[1].is_list() && matcher.count.is_none() {
+        return find_in_vector(cx, &matcher, args[0], args[1], give);
+    }
     let first = cx.mark();
     let all = items(cx, args[1])?;
-    let range = matcher.range(cx, all)?;
-    let mut count = 0;
+    let range = matcher.range(all);
+    let mut count = 0_usize;
+    // With `:count`, EusLisp finds the n-th match.
+    let nth = matcher.count.unwrap_or(1).max(1);
     let turned = matcher.from_end;
     for step in 0..range.len() {
         let index = if turned { range.end - 1 - step } else { range.start + step };
         let item = cx.root(first, index);
         if sort.holds(cx, &matcher, args[0], item)? {
+            count += 1;
             match give {
-                Give::Item => return Ok(item),
-                Give::Index => return Ok(Value::fixnum(index as i64)),
-                Give::Count => count += 1,
+                Give::Item if count == nth => return Ok(item),
+                Give::Index if count == nth => return Ok(Value::fixnum(index as i64)),
+                _ => {}
             }
         }
     }
-    Ok(if matches!(give, Give::Count) { Value::fixnum(count) } else { Value::NIL })
+    Ok(if matches!(give, Give::Count) { Value::fixnum(count as i64) } else { Value::NIL })
+}
+
+/// Finds an item by `eql` in the storage of a vector.
+fn find_in_vector(cx: &mut Context, matcher: &Matcher, item: Value, vector: Value, give: Give) -> Answer {
+    let slice = VectorSlice::of(cx, vector)?;
+    let range = matcher.range(slice.range.len());
+    let start = range.start;
+    let part = slice.part(range);
+    if matches!(give, Give::Count) {
+        return Ok(Value::fixnum(part.count(item) as i64));
+    }
+    let Some(index) = part.position(item, matcher.from_end) else { return Ok(Value::NIL) };
+    Ok(if matches!(give, Give::Item) { item } else { Value::fixnum((start + index) as i64) })
 }
 
 /// Marks the matching items, at most `:count` of them, from the end with `:from-end`.
@@ -153,7 +175,7 @@ fn marked(
     first: crate::context::RootMark,
     length: usize,
 ) -> Result<Vec<bool>, Exit> {
-    let range = matcher.range(cx, length)?;
+    let range = matcher.range(length);
     let mut holds = vec![false; length];
     let mut left = matcher.count.unwrap_or(usize::MAX);
     for step in 0..range.len() {
