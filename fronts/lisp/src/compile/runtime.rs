@@ -105,7 +105,7 @@ helpers! {
     /// Adds a form to the backtrace of an error that passes it.
     Passed passed(form: Value) |cx, form| {
         if cx.leaving == Exit::Error {
-            cx.passed(form);
+            cx.failed_in(form);
         }
         Err(cx.leaving)
     };

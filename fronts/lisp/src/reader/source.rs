@@ -15,11 +15,21 @@ impl<'a> Source<'a> {
         Source::Text { bytes, at: 0 }
     }
 
+    /// Returns the number of bytes of a text that were read, and 0 for a stream.
+    pub(super) fn position(&self) -> usize {
+        if let Source::Text { at, .. } = self { *at } else { 0 }
+    }
+
+    /// Returns the line of the byte at a position of a text, counted from 1, or `None` for a stream.
+    pub(super) fn line_at(&self, position: usize) -> Option<usize> {
+        let Source::Text { bytes, .. } = self else { return None };
+        let before = &bytes[..position.min(bytes.len())];
+        Some(before.iter().filter(|&&byte| byte == b'\n').count() + 1)
+    }
+
     /// Returns the line of a text that was read last, counted from 1, or `None` for a stream.
     pub(super) fn line(&self) -> Option<usize> {
-        let Source::Text { bytes, at } = self else { return None };
-        let read = &bytes[..at.saturating_sub(1)];
-        Some(read.iter().filter(|&&byte| byte == b'\n').count() + 1)
+        self.line_at(self.position().saturating_sub(1))
     }
 
     pub(super) fn peek(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {
