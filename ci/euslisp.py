@@ -43,24 +43,25 @@ class Forms:
             lambda d: f"(+ {i(d)} {i(d)})",
             lambda d: f"(- {i(d)} {i(d)} {i(d)})",
             lambda d: f"(* {i(d)} {self.small()})",
-            lambda d: f"(mod {i(d)} {self.random.randint(1, 9)})",
+            lambda d: f"(mod {self.word()} {self.random.randint(1, 9)})",
             lambda d: f"(abs {i(d)})",
             lambda d: f"(1+ {i(d)})",
             lambda d: f"(1- {i(d)})",
-            lambda d: f"(logand {i(d)} {i(d)})",
-            lambda d: f"(logior {i(d)} {i(d)})",
-            lambda d: f"(logxor {i(d)} {i(d)})",
+            lambda d: f"(logand {self.word()} {self.word()})",
+            lambda d: f"(logior {self.word()} {self.word()})",
+            lambda d: f"(logxor {self.word()} {self.word()})",
             lambda d: f"(ash {self.small()} {self.random.randint(-4, 20)})",
             lambda d: f"(ldb {self.random.randint(0, 2**30)} {self.random.randint(0, 9)} {self.random.randint(1, 8)})",
+            lambda d: f"(list-length {l(d)})",
             lambda d: f"(length {self.random.choice([l, s, v])(d)})",
             lambda d: f"(count {self.small()} {self.random.choice([l, v])(d)})",
             lambda d: f"(or (position {self.small()} {self.random.choice([l, v])(d)}) {i(d)})",
             lambda d: f"(if {self.truth(d)} {i(d)} {i(d)})",
             lambda d: f"(let ((x {i(d)}) (y {i(d)})) (+ x (* 2 y)))",
             lambda d: f"(let ((sum 0)) (dotimes (k {self.random.randint(0, 5)} sum) (incf sum (+ k {self.small()}))))",
-            lambda d: f"(let ((sum 0)) (dolist (x {l(d)} sum) (if (integerp x) (incf sum x))))",
-            lambda d: f"(apply #'+ {i(d)} (remove-if-not #'integerp {l(d)}))",
-            lambda d: f"(reduce #'+ (cons {i(d)} (remove-if-not #'integerp {l(d)})))",
+            lambda d: f"(let ((sum 0)) (dolist (x {l(d)} sum) (if (numberp x) (incf sum x))))",
+            lambda d: f"(apply #'+ {i(d)} (remove-if-not #'numberp {l(d)}))",
+            lambda d: f"(reduce #'+ (cons {i(d)} (remove-if-not #'numberp {l(d)})))",
             lambda d: f"(catch 'out (throw 'out {i(d)}) 7)",
             lambda d: f"(block nil (dolist (x {l(d)}) (if (consp x) (return 1))) {i(d)})",
             lambda d: f"(funcall #'(lambda (a &optional (b 2)) (- a b)) {i(d)})",
@@ -71,6 +72,10 @@ class Forms:
             lambda d: f"(max {self.small()} {self.small()})",
             lambda d: f"(char {s(d)} {self.random.randint(0, 3)})",
         ], depth)
+
+    def word(self):
+        """An integer of 32 bits: EusLisp's logical functions keep the lowest 64 bits of larger ones."""
+        return self.random.randint(-(2**31), 2**31)
 
     def small(self):
         return self.random.randint(-9, 9)
@@ -116,7 +121,7 @@ class Forms:
             lambda d: f"(substitute {self.quoted()} {self.quoted()} {l(d)})",
             lambda d: f"(mapcar #'(lambda (x) (list x {self.small()})) {l(d)})",
             lambda d: f"(mapcan #'(lambda (x) (if (atom x) (list x))) {l(d)})",
-            lambda d: f"(sort (remove-if-not #'integerp {l(d)}) #'<)",
+            lambda d: f"(sort (remove-if-not #'numberp {l(d)}) #'<)",
             lambda d: f"(union {self.integers()} {self.integers()})",
             lambda d: f"(intersection {self.integers()} {self.integers()})",
             lambda d: f"(set-difference {self.integers()} {self.integers()})",
@@ -136,7 +141,6 @@ class Forms:
             lambda d: f"(labels ((down (n) (if (<= n 0) nil (cons n (down (- n 1)))))) (down {n()}))",
             lambda d: f"(if {self.truth(d)} {l(d)} {l(d)})",
             lambda d: f"(assoc {self.quoted()} '((a . 1) (b . 2) (:k . 3)))",
-            lambda d: f"(list-length {l(d)})",
         ], depth)
 
     def integers(self):

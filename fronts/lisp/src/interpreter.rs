@@ -167,7 +167,6 @@ impl Interpreter {
         self.cx.current_package().name()
     }
 
-
     pub(crate) fn context(&self) -> &Context {
         &self.cx
     }

@@ -28,7 +28,8 @@ fn with_lisp(f: impl FnOnce(&mut Interpreter) + Send) {
 fn refusal(lisp: &mut Interpreter, name: &str, form: &str) -> Option<String> {
     let Err(Ended::Error(report)) = lisp.evaluate(form) else { return None };
     let message = report.lines().next().unwrap_or("").to_owned();
-    let refused = message.contains(&format!("{name} takes ")) || REFUSALS.iter().any(|part| message.contains(part));
+    let refused =
+        message.contains(&format!("{name} takes ")) || REFUSALS.iter().any(|part| message.contains(part));
     refused.then_some(message)
 }
 
@@ -37,7 +38,8 @@ fn builtins_take_the_arguments_of_the_manual() {
     with_lisp(|lisp| {
         let (mut failures, mut tried) = (String::new(), 0);
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-            let (facts, form) = line.split_once(" | ").map_or((line, None), |(facts, form)| (facts, Some(form)));
+            let (facts, form) =
+                line.split_once(" | ").map_or((line, None), |(facts, form)| (facts, Some(form)));
             let words: Vec<&str> = facts.split(' ').collect();
             let (name, least) = (words[0], words[1].parse::<usize>().unwrap());
             let most = words[2].parse().unwrap_or(MANY);

@@ -74,8 +74,7 @@ fn reader_errors_name_file_and_line() {
 #[test]
 fn unclosed_form_names_the_line_where_it_begins() {
     let (report, path) = report_of_file("unclosed", "(print 1)\n(defun f (x)\n  (list x\n\n");
-    let expected =
-        format!("reader-error: the input ends inside a form that begins in line 2\n  at {path}:2");
+    let expected = format!("reader-error: the input ends inside a form that begins in line 2\n  at {path}:2");
     assert_eq!(report, expected);
 }
 
@@ -89,7 +88,10 @@ fn errors_in_a_file_name_the_line_of_their_form() {
 #[test]
 fn missing_file_and_folder_are_named_alone() {
     let missing = with_lisp(|lisp| lisp.load("no-such-file").unwrap_err());
-    assert_eq!(missing, Ended::Error("io-error: no-such-file: no such file, also not as no-such-file.l".into()));
+    assert_eq!(
+        missing,
+        Ended::Error("io-error: no-such-file: no such file, also not as no-such-file.l".into())
+    );
     let folder = with_lisp(|lisp| lisp.load("/tmp").unwrap_err());
     assert_eq!(folder, Ended::Error("io-error: /tmp is a folder, not a file".to_owned()));
 }
@@ -169,7 +171,9 @@ fn prompt_remembers_values_and_forms() {
 fn help_tells_what_a_name_means() {
     let told = |topic: &str| {
         with_lisp(|lisp| {
-            let text = format!("(let ((s (make-string-output-stream))) (help {topic} s) (get-output-stream-string s))");
+            let text = format!(
+                "(let ((s (make-string-output-stream))) (help {topic} s) (get-output-stream-string s))"
+            );
             lisp.evaluate(&text).unwrap().unwrap()
         })
     };

@@ -55,9 +55,7 @@ fn arity(cx: &mut Context, function: Value) -> Option<String> {
         ObjectKind::Closure => {
             Some(format!("the parameters {}", cx.show_short(function.slot(closure::PARAMETERS))))
         }
-        ObjectKind::Compiled => {
-            Some(format!("the parameters {}", cx.show_short(source(function).car())))
-        }
+        ObjectKind::Compiled => Some(format!("the parameters {}", cx.show_short(source(function).car()))),
         _ => None,
     }
 }

@@ -28,7 +28,10 @@ impl Context {
     pub(crate) fn out_of_memory<T>(&mut self, words: usize) -> Result<T, Exit> {
         let limit = crate::report::size(self.world.heap.statistics().limit_bytes);
         let asked = crate::report::size(words.saturating_mul(8));
-        self.error(ErrorClass::Memory, format!("out of memory: {asked} requested, the heap's limit is {limit}"))
+        self.error(
+            ErrorClass::Memory,
+            format!("out of memory: {asked} requested, the heap's limit is {limit}"),
+        )
     }
 
     /// Allocates an object of `length` slots or elements, which occupy `words` words after the header.

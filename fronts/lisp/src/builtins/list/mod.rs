@@ -12,7 +12,9 @@ use crate::context::{Answer, Context};
 use crate::value::Value;
 use copy::{append, butlast, copy_alist, copy_tree, nconc};
 pub(crate) use copy::{copy, reverse_onto};
-use sets::{adjoin, assoc, assoc_if, difference, exclusive_or, intersection, member, member_if, subsetp, union};
+use sets::{
+    adjoin, assoc, assoc_if, difference, exclusive_or, intersection, member, member_if, subsetp, union,
+};
 use tree::{flatten, sublis, subst};
 pub(crate) use walk::{along, circular, nth_tail, proper_length};
 
@@ -98,7 +100,11 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SET-EXCLUSIVE-OR", 2, MANY, exclusive_or),
     builtin("SUBSETP", 2, MANY, subsetp),
     builtin("SUBST", 3, MANY, |cx, args| {
-        let matcher = Matcher::of(cx, args.from(3))?;
+        let mut matcher = Matcher::of(cx, args.from(3))?;
+        if args.len() == 3 {
+            // Without a test, EusLisp finds equal trees.
+            matcher.test = cx.installed_function("EQUAL")?;
+        }
         subst(cx, &matcher, args[0], args[1], args[2])
     }),
     builtin("SUBLIS", 2, MANY, |cx, args| {

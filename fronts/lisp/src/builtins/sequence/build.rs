@@ -63,7 +63,7 @@ pub(crate) fn copy_vector(cx: &mut Context, vector: Value, start: usize, end: us
     Ok(copied)
 }
 
-pub(super) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
+pub(crate) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
     if sequence.is_list() {
         return copy(cx, sequence);
     }
@@ -75,6 +75,10 @@ pub(super) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
 }
 
 pub(super) fn subseq(cx: &mut Context, args: Args<'_>) -> Answer {
+    // Every part of an empty list is empty, as in EusLisp.
+    if args[0].is_nil() {
+        return Ok(Value::NIL);
+    }
     let count = length(cx, args[0])?;
     let (start, end) = bounds(cx, args[1], args.or_nil(2), count)?;
     let wanted = args.size(cx, 1)?;
@@ -164,12 +168,53 @@ pub(super) fn build_type(
 
 pub(super) fn concatenate(cx: &mut Context, args: Args<'_>) -> Answer {
     let wanted = result_type(cx, args[0])?;
+    if let Some((kind, number)) = wanted
+        && let Some(slices) = slices_of(cx, &args[1..], kind)?
+    {
+        return joined(cx, kind, number, &slices);
+    }
     let first = cx.mark();
     for sequence in &args[1..] {
         items(cx, *sequence)?;
     }
     let count = cx.above(first);
     build_type(cx, wanted, first, count)
+}
+
+/// Returns the elements of vectors, if all are of one kind.
+fn slices_of(
+    cx: &mut Context,
+    vectors: &[Value],
+    kind: ObjectKind,
+) -> Result<Option<Vec<VectorSlice>>, Exit> {
+    let mut slices = Vec::new();
+    for vector in vectors {
+        if vector.is_list() {
+            return Ok(None);
+        }
+        let slice = VectorSlice::of(cx, *vector)?;
+        if slice.kind() != kind {
+            return Ok(None);
+        }
+        // An array may get another vector during the allocation.
+        cx.push(slice.vector)?;
+        slices.push(slice);
+    }
+    Ok(Some(slices))
+}
+
+/// Copies the elements of vectors of one kind into a new vector.
+pub(crate) fn joined(cx: &mut Context, kind: ObjectKind, number: u16, slices: &[VectorSlice]) -> Answer {
+    let count = slices.iter().map(|slice| slice.range.len()).sum();
+    let vector = cx.new_vector_of_kind(kind, count)?;
+    vector.set(0, Header::new(kind, number, count).word());
+    let mut at = 0;
+    for slice in slices {
+        let end = at + slice.range.len();
+        slice.copy_to(&VectorSlice { vector, range: at..end });
+        at = end;
+    }
+    Ok(vector)
 }
 
 pub(super) fn coerce(cx: &mut Context, args: Args<'_>) -> Answer {

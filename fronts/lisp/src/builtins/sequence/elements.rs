@@ -22,7 +22,8 @@ pub(crate) fn items(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
     }
     let slice = VectorSlice::of(cx, sequence)?;
     let count = slice.range.len();
-    if slice.vector != sequence && matches!(slice.kind(), ObjectKind::FloatVector | ObjectKind::IntegerVector) {
+    if slice.vector != sequence && matches!(slice.kind(), ObjectKind::FloatVector | ObjectKind::IntegerVector)
+    {
         // Numbers that do not fit in a word are allocated, and the array may get another vector meanwhile.
         for index in 0..count {
             let value = elt(cx, sequence, index)?;

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::error::Exit;
 use crate::value::{ObjectKind, Value};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Consecutive elements of a vector, which may be those of an array.
 #[derive(Clone, Debug)]
@@ -63,10 +64,12 @@ impl VectorSlice {
             ObjectKind::String => self.vector.bytes()[self.range.clone()]
                 .iter()
                 .try_for_each(|byte| cx.push(Value::fixnum(i64::from(*byte)))),
-            ObjectKind::FloatVector => self.vector.floats()[self.range.clone()].iter().try_for_each(|number| {
-                let value = cx.float(*number)?;
-                cx.push(value)
-            }),
+            ObjectKind::FloatVector => {
+                self.vector.floats()[self.range.clone()].iter().try_for_each(|number| {
+                    let value = cx.float(*number)?;
+                    cx.push(value)
+                })
+            }
             ObjectKind::IntegerVector => {
                 self.vector.integers()[self.range.clone()].iter().try_for_each(|number| {
                     let value = cx.integer_from(*number)?;
@@ -129,11 +132,13 @@ impl VectorSlice {
             }
             ObjectKind::BitVector => copy_bits(self.vector, from, to.vector, at),
             _ => {
-                assert!(to.range.end <= to.vector.length());
-                let pairs = self.slots().zip(to.range.clone());
-                let write = |(value, index): (Value, usize)| to.vector.set(index + 1, value);
+                let pairs = self.vector.elements()[from].iter().zip(&to.vector.elements()[to.range.clone()]);
+                // Relaxed: threads that share a vector must synchronise.
+                let copy = |(from, to): (&AtomicU64, &AtomicU64)| {
+                    to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+                };
                 // Copying upwards within one vector begins at the end, as `copy_within` does.
-                if at > self.range.start { pairs.rev().for_each(write) } else { pairs.for_each(write) }
+                if same && at > self.range.start { pairs.rev().for_each(copy) } else { pairs.for_each(copy) }
             }
         }
     }
@@ -147,12 +152,13 @@ impl VectorSlice {
             ObjectKind::IntegerVector => self.vector.integers_mut()[range].reverse(),
             ObjectKind::BitVector => reverse_bits(self.vector, range),
             _ => {
-                assert!(range.end <= self.vector.length());
-                let middle = range.start + range.len() / 2;
-                for (low, high) in (range.start..middle).zip(range.rev()) {
-                    let (a, b) = (self.vector.get(low + 1), self.vector.get(high + 1));
-                    self.vector.set(low + 1, b);
-                    self.vector.set(high + 1, a);
+                let words = &self.vector.elements()[range];
+                let (low, high) = words.split_at(words.len() / 2);
+                // Relaxed: threads that share a vector must synchronise.
+                for (low, high) in low.iter().zip(high.iter().rev()) {
+                    let (a, b) = (low.load(Ordering::Relaxed), high.load(Ordering::Relaxed));
+                    low.store(b, Ordering::Relaxed);
+                    high.store(a, Ordering::Relaxed);
                 }
             }
         }
@@ -187,9 +193,7 @@ impl VectorSlice {
             Wanted::Byte(byte) => within(&self.vector.bytes()[range], last, |it| *it == byte),
             Wanted::Float(bits) => within(&self.vector.floats()[range], last, |it| it.to_bits() == bits),
             Wanted::Integer(number) => within(&self.vector.integers()[range], last, |it| *it == number),
-            Wanted::Wide(value) => {
-                within(&self.vector.integers()[range], last, |it| is_integer(value, *it))
-            }
+            Wanted::Wide(value) => within(&self.vector.integers()[range], last, |it| is_integer(value, *it)),
             Wanted::Bit(on) => {
                 let start = range.start;
                 find_bit(self.vector, range, on, last).map(|index| index - start)

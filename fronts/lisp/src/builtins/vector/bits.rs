@@ -14,6 +14,9 @@ fn mask(count: usize) -> u64 {
 /// Returns `count` bits, at most 64, from `start` on; the first one is the lowest.
 fn chunk(vector: Value, start: usize, count: usize) -> u64 {
     let (word, shift) = (1 + start / WORD, start % WORD);
+    if count == WORD && shift == 0 {
+        return vector.get(word).0;
+    }
     let low = vector.get(word).0 >> shift;
     let high = if shift + count > WORD { vector.get(word + 1).0 << (WORD - shift) } else { 0 };
     (low | high) & mask(count)
@@ -22,6 +25,10 @@ fn chunk(vector: Value, start: usize, count: usize) -> u64 {
 /// Writes `count` bits, at most 64, from `start` on.
 fn put_chunk(vector: Value, start: usize, count: usize, bits: u64) {
     let (word, shift) = (1 + start / WORD, start % WORD);
+    if count == WORD && shift == 0 {
+        vector.set(word, Value(bits));
+        return;
+    }
     let write = |word: usize, mask: u64, bits: u64| {
         vector.set(word, Value(vector.get(word).0 & !mask | bits & mask));
     };
