@@ -71,14 +71,15 @@ check-deep: cargo
 	@$(MAKE) --no-print-directory dist test-dist
 	ci/containers.sh
 
-# Far memory under many threads, a minute on each store; a thousand starts of Lisp threads; random Lisp programs, two hours;
-# random calls, an hour for each target.
+# Far memory under many threads, a minute on each store; a thousand starts of Lisp threads; random Lisp programs, two
+# hours; random forms beside EusLisp; random calls, an hour for each target.
 soak: cargo
 	@ci/need.sh gcc
 	@$(MAKE) --no-print-directory all
 	ci/stress.sh
 	ci/start.sh
 	ci/lisp.sh 7200
+	ci/euslisp.py 100000
 	ci/fuzz.sh 3600
 
 # Installs what is built; needs no cargo. DESTDIR=FOLDER and PREFIX=FOLDER as usual.

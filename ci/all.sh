@@ -4,7 +4,7 @@
 # says how long each took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-checks=(style test deny python r loom documents)
+checks=(style test deny python r loom documents euslisp)
 [ "${1:-}" = quick ] || checks+=(fault-path isa hwloc miri san lisp fuzz foreign containers)
 failed=() times=() beside=
 log=$(mktemp)
@@ -23,6 +23,7 @@ for check in "${checks[@]}"; do
         cat "$log"
         (exit $status) ;;
     documents) ci/documents.py ;; # after R's check, which installs the R package
+    euslisp) ci/euslisp.py 2000 ;;
     *) "ci/$check.sh" ;;
     esac || failed+=("$check")
     times+=("$check $((SECONDS - since))")

@@ -153,18 +153,28 @@ impl Context {
     #[cold]
     fn wrong_count(&mut self, name: Value, given: usize, least: usize, most: usize) -> Answer {
         let name = self.show_short(name);
-        let wanted = if most == usize::from(MANY) {
-            format!("at least {least}")
-        } else if least == most {
-            format!("{least}")
-        } else {
-            format!("{least} to {most}")
-        };
+        let wanted = range(least, most);
         self.fail(
             crate::error::ErrorClass::Arguments,
             format!("{name} takes {wanted} arguments, not {given}"),
         )
     }
+}
+
+/// Tells how many arguments a function takes.
+fn range(least: usize, most: usize) -> String {
+    if most == usize::from(MANY) {
+        format!("at least {least}")
+    } else if least == most {
+        format!("{least}")
+    } else {
+        format!("{least} to {most}")
+    }
+}
+
+/// Tells how many arguments the object of a builtin takes.
+pub(crate) fn builtin_arity(object: Value) -> String {
+    range(object.length() & 0xffff, object.length() >> 16)
 }
 
 /// Encodes a function's address of at most 47 bits as a word that is not a reference.

@@ -108,17 +108,11 @@ impl Interpreter {
     /// Evaluates a file.
     pub fn load(&mut self, path: &str) -> Result<(), Ended> {
         let saved = self.cx.save();
-        match self.cx.load_file(path) {
-            Ok(_) => {
-                self.cx.restore(&saved);
-                Ok(())
-            }
-            Err(exit) => {
-                let ended = self.ended(exit);
-                self.cx.restore(&saved);
-                Err(ended)
-            }
-        }
+        self.cx.set_fixed(Fixed::Form, Value::NIL);
+        let answer = self.cx.load_file(path);
+        // The report needs a part of the root stack, which is full after an overflow.
+        self.cx.restore(&saved);
+        answer.map(|_| ()).map_err(|exit| self.ended(exit))
     }
 
     /// Evaluates every form of a text and returns the last value, printed.
@@ -127,28 +121,35 @@ impl Interpreter {
         let mut reader = Reader::new(Source::text(text.as_bytes()));
         let answer = self.evaluate_all(&mut reader);
         let incomplete = reader.incomplete;
-        let ended = match answer {
+        // The report needs a part of the root stack, which is full after an overflow.
+        self.cx.restore(&saved);
+        self.cx.catches.clear();
+        match answer {
             Ok(shown) => Ok(shown),
             Err(_) if incomplete => Err(Ended::Incomplete),
             Err(exit) => Err(self.ended(exit)),
-        };
-        self.cx.restore(&saved);
-        self.cx.catches.clear();
-        ended
+        }
     }
 
     fn evaluate_all(&mut self, reader: &mut Reader<'_>) -> Result<Option<String>, Exit> {
         let cx = &mut self.cx;
         let mut shown = None;
-        while let Some(form) = reader.read(cx)? {
+        loop {
+            cx.set_fixed(Fixed::Form, Value::NIL);
+            let form = reader.read(cx)?;
+            if reader.take_extra().is_some() {
+                let stream = cx.global_value(cx.world.names.error_output);
+                cx.write_bytes(stream, b"a closing parenthesis that closes nothing\n")?;
+            }
+            let Some(form) = form else { return Ok(shown) };
             let mark = cx.mark();
             cx.push(form)?;
             let value = cx.eval(form)?;
             cx.push(value)?;
+            cx.remember(form, value)?;
             shown = Some(cx.show(value)?);
             cx.release(mark);
         }
-        Ok(shown)
     }
 
     /// Returns whether a text of arbitrary bytes ends inside a form. Evaluates nothing but `#.` forms.
@@ -166,20 +167,8 @@ impl Interpreter {
         self.cx.current_package().name()
     }
 
-    /// Returns the symbols with a prefix in the current package and those it uses, in lower case, for completion.
-    #[must_use]
-    pub fn completions(&self, prefix: &str) -> Vec<String> {
-        let wanted = prefix.to_lowercase();
-        let package = self.cx.current_package();
-        let mut names: Vec<String> = std::iter::once(&package)
-            .chain(&package.uses())
-            .flat_map(|package| package.symbols())
-            .map(|(symbol, _)| self.cx.show_name(symbol))
-            .filter(|name| name.starts_with(&wanted))
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+    pub(crate) fn context(&self) -> &Context {
+        &self.cx
     }
 
     /// Returns the heap's statistics.
@@ -217,8 +206,25 @@ impl Interpreter {
 }
 
 impl Context {
+    /// Sets the variables of the prompt: `+`, `++` and `+++` are the last forms, `*`, `**` and `***` their values, and
+    /// `/` is a list of the last value.
+    fn remember(&mut self, form: Value, value: Value) -> Result<(), Exit> {
+        let values = self.list(&[value])?;
+        self.push(values)?;
+        for (names, new) in [(["+++", "++", "+"], form), (["***", "**", "*"], value)] {
+            let [third, second, first] = names.map(|name| self.installed_name(name));
+            let (third, second, first) = (third?, second?, first?);
+            self.set_global(third, self.global_value(second));
+            self.set_global(second, self.global_value(first));
+            self.set_global(first, new);
+        }
+        let slash = self.installed_name("/")?;
+        self.set_global(slash, values);
+        Ok(())
+    }
+
     /// Formats the last error: class, message, form and backtrace.
-    fn error_report(&mut self) -> String {
+    pub(crate) fn error_report(&mut self) -> String {
         let error = self.fixed(Fixed::Error);
         let of = self.world.class_of(error);
         if of.is_nil() {
@@ -230,6 +236,9 @@ impl Context {
         let form = error.slot(slot::FORM);
         if !form.is_nil() {
             report += &format!("\n  in {}", self.show_short(form));
+        }
+        if let Some(place) = self.failed_at.take() {
+            report += &format!("\n  at {place}");
         }
         for (number, call) in self.backtrace().into_iter().enumerate() {
             report += &format!("\n  {number}: at {}", self.show_short(call));

@@ -24,6 +24,7 @@
 mod builtin;
 mod builtins;
 mod compile;
+mod completion;
 mod context;
 mod error;
 mod eval;

@@ -15,6 +15,15 @@ fn layout(layout: Layout) -> &'static str {
     }
 }
 
+/// Returns a number of bytes in the largest unit that it reaches, as in `1.5 GiB`.
+pub(crate) fn size(bytes: usize) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match units.into_iter().find(|(_, shift)| bytes >> shift > 0) {
+        Some((unit, shift)) => format!("{:.1} {unit}", bytes as f64 / (1_u64 << shift) as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 /// Returns the number of free words and of all words of the heap.
 pub(crate) fn words(statistics: &Statistics) -> [Value; 2] {
     let all = statistics.used_bytes.max(statistics.warm_bytes) / 8;

@@ -2,8 +2,20 @@
 
 use crate::context::{Context, Fixed};
 use crate::error::{Answer, ErrorClass, Exit, slot};
-use crate::value::Value;
+use crate::value::{Header, Value};
 use crate::world::class;
+
+/// Number of bytes of the message that an out-of-memory error can have: no string can be allocated for it.
+pub(crate) const SPARE_MESSAGE: usize = 160;
+
+/// Replaces the text of a string that was made with [`SPARE_MESSAGE`] bytes, and shortens its length to the new one.
+fn rewrite(string: Value, text: &str) {
+    let length = text.len().min(SPARE_MESSAGE);
+    let header = string.header();
+    string.set(0, Header::new(header.kind(), header.class(), SPARE_MESSAGE).word());
+    string.bytes_mut()[..length].copy_from_slice(&text.as_bytes()[..length]);
+    string.set(0, Header::new(header.kind(), header.class(), length).word());
+}
 
 impl Context {
     /// Signals an error and returns its exit as a result of any type.
@@ -28,6 +40,7 @@ impl Context {
     ) -> Result<T, Exit> {
         let mark = self.mark();
         self.depth = 0;
+        self.failed_at = None;
         match self.error_object(class, &message, object) {
             Ok(error) => self.set_fixed(Fixed::Error, error),
             // Creating the object failed for lack of memory or stack: that error replaces this one.
@@ -45,6 +58,7 @@ impl Context {
         if class == ErrorClass::Memory {
             let spare = self.world.names.spare_error;
             spare.set_slot(slot::FORM, self.fixed(Fixed::Form));
+            rewrite(spare.slot(slot::MESSAGE), message);
             return Ok(spare);
         }
         let class_object = self.world.class_object(class::ERRORS + class as u16);

@@ -44,10 +44,7 @@ impl Completer for Symbols<'_> {
         position: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        let head = &line[..position];
-        let start =
-            head.rfind(|it: char| it.is_whitespace() || "()'`,\"#".contains(it)).map_or(0, |at| at + 1);
-        Ok((start, self.0.borrow().completions(&head[start..])))
+        Ok(self.0.borrow().completions(&line[..position]))
     }
 }
 
@@ -73,8 +70,30 @@ pub(super) fn run(lisp: &mut Interpreter) -> i32 {
     status
 }
 
+/// Commands of the prompt: a word, and the function that is called with the quoted forms of the rest of the line.
+const COMMANDS: [(&str, &str); 8] = [
+    (":help", "largesse::help-command"),
+    (":h", "largesse::help-command"),
+    (":apropos", "apropos"),
+    (":inspect", "largesse::inspect-command"),
+    (":bt", "btrace"),
+    (":btrace", "btrace"),
+    (":reset", "reset"),
+    (":quit", "exit"),
+];
+
+/// Returns the form for a line that is a command of the prompt.
+fn command_form(line: &str) -> Option<String> {
+    let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+    let (_, function) = COMMANDS.iter().find(|(name, _)| *name == word)?;
+    Some(format!("(apply '{function} '({rest}))"))
+}
+
 fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Interpreter>) -> i32 {
     let mut rest = String::new();
+    // A program from a pipe whose forms had errors ends with 1, although the later forms are evaluated.
+    let from_pipe = !std::io::stdin().is_terminal();
+    let mut failures = 0;
     loop {
         let package = lisp.borrow().package().to_lowercase();
         let prompt = if package == "user" { "> ".to_owned() } else { format!("{package}> ") };
@@ -87,7 +106,7 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
                 rest.clear();
                 continue;
             }
-            Err(ReadlineError::Eof) if rest.trim().is_empty() => return 0,
+            Err(ReadlineError::Eof) if rest.trim().is_empty() => return i32::from(from_pipe && failures > 0),
             Err(ReadlineError::Eof) => return status(Ended::Incomplete),
             Err(cause) => return failed(&format!("no input: {cause}")),
         }
@@ -97,14 +116,20 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
             // The signal came while this thread was idle, but other threads may have stopped.
             lisp.resume();
         }
-        let answer = lisp.evaluate(&rest);
+        let answer = match command_form(&rest) {
+            Some(form) => lisp.evaluate(&form),
+            None => lisp.evaluate(&rest),
+        };
         if answer != Err(Ended::Incomplete) {
             rest.clear();
         }
         match answer {
             Ok(Some(value)) => say::raw(format_args!("{value}\n")),
             Ok(None) | Err(Ended::Incomplete) => {}
-            Err(Ended::Error(report)) => eprintln!("{report}"),
+            Err(Ended::Error(report)) => {
+                failures += 1;
+                eprintln!("{report}");
+            }
             Err(Ended::Interrupted) => match lisp.resume() {
                 0 => complain!("interrupted"),
                 busy => complain!("interrupted; {busy} threads have not stopped yet"),

@@ -16,9 +16,9 @@ fn run_with(input: &str) -> (String, String, Option<i32>) {
 }
 
 #[test]
-fn errors_do_not_end_the_input() {
+fn program_with_an_error_runs_on_and_fails() {
     let (printed, said, status) = run_with("(+ 1\n 2)\n(nosuch)\n(* 2 3)");
-    assert_eq!((printed.as_str(), status), ("3\n6\n", Some(0)), "{said}");
+    assert_eq!((printed.as_str(), status), ("3\n6\n", Some(1)), "{said}");
     assert!(said.starts_with("undefined-function: undefined function nosuch\n"), "{said}");
 }
 

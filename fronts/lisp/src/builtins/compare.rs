@@ -36,6 +36,13 @@ fn same_number(a: Value, b: Value) -> bool {
     }
 }
 
+/// Compares floats, a group at a time, which the processor does with vectors.
+fn same_floats(a: &[f64], b: &[f64]) -> bool {
+    const GROUP: usize = 64;
+    let same = |(a, b): (&[f64], &[f64])| a.iter().zip(b).fold(true, |same, (a, b)| same & (a == b));
+    a.len() == b.len() && a.chunks(GROUP).zip(b.chunks(GROUP)).all(same)
+}
+
 fn equal_builtin(cx: &mut Context, args: Args<'_>) -> Answer {
     let same = equal(cx, args[0], args[1], false)?;
     Ok(cx.truth(same))
@@ -72,18 +79,16 @@ pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result
     Ok(match a.header().kind() {
         ObjectKind::String if loose => a.bytes().eq_ignore_ascii_case(b.bytes()),
         ObjectKind::String => a.bytes() == b.bytes(),
-        ObjectKind::FloatVector => a.floats() == b.floats(),
+        ObjectKind::FloatVector => same_floats(a.floats(), b.floats()),
         ObjectKind::IntegerVector => a.integers() == b.integers(),
-        ObjectKind::BitVector => {
-            a.length() == b.length()
-                && (0..a.length()).all(|index| super::vector::bit(a, index) == super::vector::bit(b, index))
-        }
+        ObjectKind::BitVector => super::vector::same_bits(a, b),
         ObjectKind::Vector => {
             if a.length() != b.length() {
                 return Ok(false);
             }
             for index in 0..a.length() {
-                if !equal(cx, a.slot(index), b.slot(index), loose)? {
+                let (a, b) = (a.slot(index), b.slot(index));
+                if a != b && !equal(cx, a, b, loose)? {
                     return Ok(false);
                 }
             }

@@ -14,7 +14,10 @@ pub(super) const BUILTINS: &[Builtin] = &[
         cx.call(args[0], first, args.len() - 1)
     }),
     builtin("APPLY", 2, MANY, apply),
-    builtin("EVAL", 1, 1, |cx, args| {
+    builtin("EVAL", 1, 2, |cx, args| {
+        if !args.or_nil(1).is_nil() {
+            return cx.type_error("nil as environment, for environments are no objects", args[1]);
+        }
         let saved = cx.save();
         cx.environment = Value::NIL;
         cx.local_functions = false;
@@ -54,6 +57,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("MACROEXPAND-1", 1, 2, |cx, args| expand(cx, args[0], false)),
     builtin("MACROEXPAND", 1, 2, |cx, args| expand(cx, args[0], true)),
+    // As Ctrl-C does: the prompt has no other levels to return from.
+    builtin("RESET", 0, 0, |_, _| Err(Exit::Interrupt)),
     builtin("EXIT", 0, 1, |cx, args| {
         cx.set_fixed(Fixed::Exit, args.or_nil(0));
         Err(Exit::Quit)

@@ -1,12 +1,32 @@
 //! Inspects objects at the prompt.
 
-use crate::builtin::{Args, Builtin, builtin};
+use crate::builtin::{Args, Builtin, builtin, builtin_arity};
+use crate::compile::source;
 use crate::context::{Answer, Context};
+use crate::eval::closure;
+use crate::library::HELP;
 use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("DESCRIBE", 1, 2, describe),
+    builtin("LARGESSE:HELP-LINE", 1, 1, |cx, args| {
+        let name = cx.show_name(args[0]);
+        match help_line(&name) {
+            Some(line) => cx.string(line),
+            None => Ok(Value::NIL),
+        }
+    }),
+    builtin("LARGESSE:ARITY", 1, 1, |cx, args| {
+        if !args[0].is_symbol() {
+            return cx.type_error("symbol", args[0]);
+        }
+        let object = cx.world.symbol_object(args[0]);
+        match arity(cx, object.get(symbol::FUNCTION)) {
+            Some(text) => cx.string(&text),
+            None => Ok(Value::NIL),
+        }
+    }),
     builtin("DOCUMENTATION", 1, 2, |cx, args| {
         let names = cx.world.names;
         let key = match args.given(1) {
@@ -19,6 +39,26 @@ pub(super) const BUILTINS: &[Builtin] = &[
         Ok(if text.is_nil() { cx.property(args[0], names.documentation) } else { text })
     }),
 ];
+
+/// Returns the line of the help text about a name in lower case, which may have a package's prefix there.
+fn help_line(name: &str) -> Option<&'static str> {
+    HELP.lines().find(|line| {
+        let head = line[1..].split([' ', ')']).next().unwrap_or("");
+        head == name || head.strip_prefix("sys:").is_some_and(|head| head == name)
+    })
+}
+
+/// Tells in a few words what a function takes; none for what is no function.
+fn arity(cx: &mut Context, function: Value) -> Option<String> {
+    match function.kind()? {
+        ObjectKind::Builtin => Some(format!("{} arguments", builtin_arity(function))),
+        ObjectKind::Closure => {
+            Some(format!("the parameters {}", cx.show_short(function.slot(closure::PARAMETERS))))
+        }
+        ObjectKind::Compiled => Some(format!("the parameters {}", cx.show_short(source(function).car()))),
+        _ => None,
+    }
+}
 
 fn describe(cx: &mut Context, args: Args<'_>) -> Answer {
     let value = args[0];

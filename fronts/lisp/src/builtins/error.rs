@@ -36,6 +36,9 @@ fn error(cx: &mut Context, args: Args<'_>) -> Answer {
     if cx.is_error(args[0]) {
         cx.set_fixed(Fixed::Error, args[0]);
         cx.depth = 0;
+        cx.failed_at = None;
+        // The error keeps the form that it named first.
+        cx.passed(args[0].slot(slot::FORM));
         return Err(Exit::Error);
     }
     let (of, format, rest) = if cx.is_class(args[0]) && cx.derives(args[0], class::ERROR) && args.len() > 1 {

@@ -15,13 +15,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("CEILING", 1, 1, |cx, args| rounded(cx, args[0], f64::ceil)),
     builtin("TRUNCATE", 1, 1, |cx, args| rounded(cx, args[0], f64::trunc)),
     builtin("ROUND", 1, 1, |cx, args| rounded(cx, args[0], f64::round_ties_even)),
-    builtin("SQRT", 1, 1, |cx, args| {
-        let number = args.float(cx, 0)?;
-        if number < 0.0 {
-            return cx.error_about(ErrorClass::Arithmetic, format!("sqrt of {number}"), args[0]);
-        }
-        cx.float(number.sqrt())
-    }),
+    builtin("SQRT", 1, 1, |cx, args| map(cx, args, f64::sqrt)),
     builtin("EXP", 1, 1, |cx, args| map(cx, args, f64::exp)),
     builtin("LOG", 1, 2, log),
     builtin("SIN", 1, 1, |cx, args| map(cx, args, f64::sin)),
@@ -79,9 +73,6 @@ fn rounded(cx: &mut Context, value: Value, function: fn(f64) -> f64) -> Answer {
 
 fn log(cx: &mut Context, args: Args<'_>) -> Answer {
     let number = args.float(cx, 0)?;
-    if number <= 0.0 {
-        return cx.error_about(ErrorClass::Arithmetic, format!("log of {number}"), args[0]);
-    }
     if args.len() == 1 {
         return cx.float(number.ln());
     }

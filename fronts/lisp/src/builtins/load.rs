@@ -2,7 +2,7 @@
 
 use super::stream::path_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
-use crate::context::{Answer, Context};
+use crate::context::{Answer, Context, Fixed};
 use crate::error::{ErrorClass, Exit};
 use crate::reader::{Reader, Source};
 use crate::stored::{is_stored, newer};
@@ -42,6 +42,9 @@ impl Context {
     /// Evaluates a file form by form; changes of the current package end with the file.
     pub(crate) fn load_file(&mut self, name: &str) -> Answer {
         let Some(path) = self.found_file(name)? else {
+            if self.blocked(|| Path::new(name).is_dir()) {
+                return self.fail(ErrorClass::Io, format!("{name} is a folder, not a file"));
+            }
             return self.fail(ErrorClass::Io, format!("{name}: no such file, also not as {name}.l"));
         };
         let read = self.blocked(|| {
@@ -58,25 +61,47 @@ impl Context {
         let package = self.current_package().object;
         self.bind_special(self.world.names.package, package)?;
         if is_stored(&text) {
-            self.load_stored(&path, &text)?;
+            let done = self.load_stored(&path, &text);
+            if done == Err(Exit::Error) {
+                self.failed_at.get_or_insert(path);
+            }
+            done?;
         } else {
-            self.load_text(&text)?;
+            self.load_text(&text, Some(&path))?;
         }
         self.restore(&saved);
         Ok(self.truth(true))
     }
 
-    /// Evaluates every form of a text.
-    pub(crate) fn load_text(&mut self, text: &[u8]) -> Result<(), Exit> {
+    /// Evaluates every form of a text, which is that of the file `path` if one is given.
+    pub(crate) fn load_text(&mut self, text: &[u8], path: Option<&str>) -> Result<(), Exit> {
         let mut reader = Reader::new(Source::text(text));
-        while let Some(form) = reader.read(self)? {
+        let done = self.load_forms(&mut reader, path);
+        if done == Err(Exit::Error)
+            && self.failed_at.is_none()
+            && let Some((path, line)) = path.zip(reader.form_line())
+        {
+            self.failed_at = Some(format!("{path}:{line}"));
+        }
+        done
+    }
+
+    fn load_forms(&mut self, reader: &mut Reader<'_>, path: Option<&str>) -> Result<(), Exit> {
+        loop {
+            self.set_fixed(Fixed::Form, Value::NIL);
+            let form = reader.read(self)?;
+            if let Some((path, line)) = path.zip(reader.take_extra()) {
+                let text = format!("{path}:{line}: a closing parenthesis that closes nothing\n");
+                let stream = self.global_value(self.world.names.error_output);
+                self.write_bytes(stream, text.as_bytes())?;
+            }
+            let Some(form) = form else { return Ok(()) };
             let mark = self.mark();
             self.push(form)?;
             self.eval(form)?;
             self.release(mark);
             self.poll()?;
         }
-        Ok(())
     }
 }
 

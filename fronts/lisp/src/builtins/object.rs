@@ -54,7 +54,10 @@ pub(super) const BUILTINS: &[Builtin] = &[
             return Ok(Value::NIL);
         }
         match cx.find_method(of, args[1]) {
-            Some((_, definition)) => cx.cons(args[1], definition),
+            Some((owner, definition)) => {
+                let method = cx.cons(args[1], definition)?;
+                cx.list(&[owner, method])
+            }
             None => Ok(Value::NIL),
         }
     }),

@@ -1,7 +1,8 @@
 //! Implements searching, counting and removing, with `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count` and
 //! `:from-end`.
 
-use super::sequence::{build_like, items};
+use super::sequence::{VectorSlice, build_like, copy_seq, items, joined, set_elt};
+use super::vector::set_element;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
@@ -20,13 +21,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("REMOVE", 2, MANY, |cx, args| remove(cx, args, Sort::Item)),
     builtin("REMOVE-IF", 2, MANY, |cx, args| remove(cx, args, Sort::If)),
     builtin("REMOVE-IF-NOT", 2, MANY, |cx, args| remove(cx, args, Sort::IfNot)),
-    builtin("DELETE", 2, MANY, |cx, args| remove(cx, args, Sort::Item)),
+    builtin("DELETE", 2, MANY, delete),
     builtin("DELETE-IF", 2, MANY, |cx, args| remove(cx, args, Sort::If)),
     builtin("DELETE-IF-NOT", 2, MANY, |cx, args| remove(cx, args, Sort::IfNot)),
-    builtin("SUBSTITUTE", 3, MANY, |cx, args| substitute(cx, args, Sort::Item)),
-    builtin("SUBSTITUTE-IF", 3, MANY, |cx, args| substitute(cx, args, Sort::If)),
-    builtin("SUBSTITUTE-IF-NOT", 3, MANY, |cx, args| substitute(cx, args, Sort::IfNot)),
+    builtin("SUBSTITUTE", 3, MANY, |cx, args| substituted_copy(cx, args, Sort::Item)),
+    builtin("SUBSTITUTE-IF", 3, MANY, |cx, args| substituted_copy(cx, args, Sort::If)),
+    builtin("SUBSTITUTE-IF-NOT", 3, MANY, |cx, args| substituted_copy(cx, args, Sort::IfNot)),
     builtin("NSUBSTITUTE", 3, MANY, |cx, args| substitute(cx, args, Sort::Item)),
+    builtin("NSUBSTITUTE-IF", 3, MANY, |cx, args| substitute(cx, args, Sort::If)),
+    builtin("NSUBSTITUTE-IF-NOT", 3, MANY, |cx, args| substitute(cx, args, Sort::IfNot)),
     builtin("REMOVE-DUPLICATES", 1, MANY, remove_duplicates),
     builtin("DELETE-DUPLICATES", 1, MANY, remove_duplicates),
     builtin("MISMATCH", 2, MANY, mismatch),
@@ -35,7 +38,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
 
 /// Holds the comparison of items, and the part of a sequence that is searched.
 pub(super) struct Matcher {
-    test: Value,
+    pub(super) test: Value,
     negated: bool,
     key: Value,
     start: usize,
@@ -88,13 +91,21 @@ impl Matcher {
         Ok(!cx.apply(predicate, &[key])?.is_nil())
     }
 
-    fn range(&self, cx: &mut Context, length: usize) -> Result<std::ops::Range<usize>, Exit> {
-        let end = self.end.unwrap_or(length);
-        if end > length || self.start > end {
-            let index = if end > length { end } else { self.start };
-            return cx.range_error(Value::fixnum(index as i64), length);
-        }
-        Ok(self.start..end)
+    /// Returns whether items are compared by `eql`, as they are.
+    fn is_plain(&self) -> bool {
+        self.test.is_nil() && self.key.is_nil() && !self.negated
+    }
+
+    /// Returns whether all items of the sequence that are `eql` match.
+    fn is_whole(&self) -> bool {
+        self.is_plain() && self.start == 0 && self.end.is_none() && self.count.is_none()
+    }
+
+    /// Returns the searched part of a sequence, as EusLisp: an end after the last element is that of the sequence, and
+    /// a part that starts after its end is empty.
+    fn range(&self, length: usize) -> std::ops::Range<usize> {
+        let end = self.end.unwrap_or(length).min(length);
+        self.start.min(end)..end
     }
 }
 
@@ -125,23 +136,42 @@ enum Give {
 
 fn find(cx: &mut Context, args: Args<'_>, sort: Sort, give: Give) -> Answer {
     let matcher = Matcher::of(cx, args.from(2))?;
+    if matches!(sort, Sort::Item) && matcher.is_plain() && !args[1].is_list() && matcher.count.is_none() {
+        return find_in_vector(cx, &matcher, args[0], args[1], give);
+    }
     let first = cx.mark();
     let all = items(cx, args[1])?;
-    let range = matcher.range(cx, all)?;
-    let mut count = 0;
+    let range = matcher.range(all);
+    let mut count = 0_usize;
+    // With `:count`, EusLisp finds the n-th match.
+    let nth = matcher.count.unwrap_or(1).max(1);
     let turned = matcher.from_end;
     for step in 0..range.len() {
         let index = if turned { range.end - 1 - step } else { range.start + step };
         let item = cx.root(first, index);
         if sort.holds(cx, &matcher, args[0], item)? {
+            count += 1;
             match give {
-                Give::Item => return Ok(item),
-                Give::Index => return Ok(Value::fixnum(index as i64)),
-                Give::Count => count += 1,
+                Give::Item if count == nth => return Ok(item),
+                Give::Index if count == nth => return Ok(Value::fixnum(index as i64)),
+                _ => {}
             }
         }
     }
-    Ok(if matches!(give, Give::Count) { Value::fixnum(count) } else { Value::NIL })
+    Ok(if matches!(give, Give::Count) { Value::fixnum(count as i64) } else { Value::NIL })
+}
+
+/// Finds an item by `eql` in the storage of a vector.
+fn find_in_vector(cx: &mut Context, matcher: &Matcher, item: Value, vector: Value, give: Give) -> Answer {
+    let slice = VectorSlice::of(cx, vector)?;
+    let range = matcher.range(slice.range.len());
+    let start = range.start;
+    let part = slice.part(range);
+    if matches!(give, Give::Count) {
+        return Ok(Value::fixnum(part.count(item) as i64));
+    }
+    let Some(index) = part.position(item, matcher.from_end) else { return Ok(Value::NIL) };
+    Ok(if matches!(give, Give::Item) { item } else { Value::fixnum((start + index) as i64) })
 }
 
 /// Marks the matching items, at most `:count` of them, from the end with `:from-end`.
@@ -153,7 +183,7 @@ fn marked(
     first: crate::context::RootMark,
     length: usize,
 ) -> Result<Vec<bool>, Exit> {
-    let range = matcher.range(cx, length)?;
+    let range = matcher.range(length);
     let mut holds = vec![false; length];
     let mut left = matcher.count.unwrap_or(usize::MAX);
     for step in 0..range.len() {
@@ -171,6 +201,9 @@ fn marked(
 
 fn remove(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
     let matcher = Matcher::of(cx, args.from(2))?;
+    if matches!(sort, Sort::Item) && matcher.is_whole() && !args[1].is_list() {
+        return without(cx, args[0], args[1]);
+    }
     let first = cx.mark();
     let length = items(cx, args[1])?;
     let gone = marked(cx, &matcher, sort, args[0], first, length)?;
@@ -184,17 +217,90 @@ fn remove(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
     build_like(cx, args[1], kept, count)
 }
 
+/// Copies a vector without the elements that are `eql` to an item.
+fn without(cx: &mut Context, item: Value, vector: Value) -> Answer {
+    let slice = VectorSlice::of(cx, vector)?;
+    // An array may get another vector during the allocation.
+    cx.push(slice.vector)?;
+    let (mut kept, mut start, count) = (Vec::new(), 0, slice.range.len());
+    while let Some(at) = slice.part(start..count).position(item, false) {
+        if at > 0 {
+            kept.push(slice.part(start..start + at));
+        }
+        start += at + 1;
+    }
+    kept.push(slice.part(start..count));
+    joined(cx, slice.kind(), slice.vector.header().class(), &kept)
+}
+
+/// Removes the elements that are `eql` to an item; a list keeps its other conses.
+fn delete(cx: &mut Context, args: Args<'_>) -> Answer {
+    let matcher = Matcher::of(cx, args.from(2))?;
+    if !matcher.is_whole() {
+        return remove(cx, args, Sort::Item);
+    }
+    if !args[1].is_list() {
+        return match VectorSlice::of(cx, args[1])?.position(args[0], false) {
+            Some(_) => without(cx, args[0], args[1]),
+            None => Ok(args[1]),
+        };
+    }
+    let (mut first, mut before) = (args[1], Value::NIL);
+    for tail in args[1].tails() {
+        if !super::compare::eql(args[0], tail.get(0)) {
+            before = tail;
+        } else if before.is_nil() {
+            first = tail.get(1);
+        } else {
+            before.set(1, tail.get(1));
+        }
+    }
+    Ok(first)
+}
+
+/// Implements `(substitute new old sequence)` and its kind by changing a copy.
+fn substituted_copy(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
+    let copied = copy_seq(cx, args[2])?;
+    let first = cx.mark();
+    for (index, value) in args.iter().enumerate() {
+        cx.push(if index == 2 { copied } else { *value })?;
+    }
+    let changed = cx.arguments(first, args.len());
+    substitute(cx, changed, sort)
+}
+
+/// Writes a new item over the matching elements of a sequence.
 fn substitute(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
     let matcher = Matcher::of(cx, args.from(3))?;
+    let plain = matches!(sort, Sort::Item) && matcher.is_whole();
+    if plain && args[2].is_list() {
+        for tail in args[2].tails().filter(|tail| super::compare::eql(args[1], tail.get(0))) {
+            tail.set(0, args[0]);
+        }
+        return Ok(args[2]);
+    }
+    if plain {
+        let slice = VectorSlice::of(cx, args[2])?;
+        let (mut start, count) = (0, slice.range.len());
+        while let Some(at) = slice.part(start..count).position(args[1], false) {
+            start += at + 1;
+            set_element(cx, slice.vector, slice.range.start + start - 1, args[0])?;
+        }
+        return Ok(args[2]);
+    }
     let first = cx.mark();
     let length = items(cx, args[2])?;
     let changed = marked(cx, &matcher, sort, args[1], first, length)?;
-    for (index, changed) in changed.into_iter().enumerate() {
-        if changed {
-            cx.set_root(first, index, args[0]);
+    if args[2].is_list() {
+        for (tail, _) in args[2].tails().zip(changed).filter(|(_, changed)| *changed) {
+            tail.set(0, args[0]);
         }
+        return Ok(args[2]);
     }
-    build_like(cx, args[2], first, length)
+    for index in changed.into_iter().enumerate().filter_map(|(index, changed)| changed.then_some(index)) {
+        set_elt(cx, args[2], index, args[0])?;
+    }
+    Ok(args[2])
 }
 
 /// Removes duplicates; the last of equal items stays, as in EusLisp.

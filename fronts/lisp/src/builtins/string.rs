@@ -1,11 +1,13 @@
 //! Implements characters, which are integers, and strings.
 
+use super::sequence::bounds;
 use super::vector::text_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value, symbol};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("STRINGP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::String)))),
@@ -17,8 +19,10 @@ pub(super) const BUILTINS: &[Builtin] = &[
         if args[0].is_symbol() {
             return Ok(cx.world.symbol_object(args[0]).get(symbol::NAME));
         }
-        if let Some(code) = args[0].as_fixnum() {
-            return cx.string_from(&[code as u8]);
+        if cx.is_number(args[0]) {
+            let mut digits = Vec::new();
+            cx.print(args[0], false, &mut digits)?;
+            return cx.string_from(&digits);
         }
         let text = bytes(cx, args[0])?;
         cx.string_from(&text)
@@ -31,17 +35,21 @@ pub(super) const BUILTINS: &[Builtin] = &[
         string.bytes_mut().fill(fill);
         Ok(string)
     }),
-    builtin("STRING-UPCASE", 1, 1, |cx, args| changed(cx, args, <[u8]>::make_ascii_uppercase)),
-    builtin("STRING-DOWNCASE", 1, 1, |cx, args| changed(cx, args, <[u8]>::make_ascii_lowercase)),
-    builtin("NSTRING-UPCASE", 1, 1, |cx, args| {
-        args.string(cx, 0)?.bytes_mut().make_ascii_uppercase();
+    builtin("STRING-UPCASE", 1, MANY, |cx, args| changed(cx, args, <[u8]>::make_ascii_uppercase)),
+    builtin("STRING-DOWNCASE", 1, MANY, |cx, args| changed(cx, args, <[u8]>::make_ascii_lowercase)),
+    builtin("NSTRING-UPCASE", 1, MANY, |cx, args| {
+        let length = args.string(cx, 0)?.length();
+        let range = part(cx, args.from(1), length)?;
+        args[0].bytes_mut()[range].make_ascii_uppercase();
         Ok(args[0])
     }),
-    builtin("NSTRING-DOWNCASE", 1, 1, |cx, args| {
-        args.string(cx, 0)?.bytes_mut().make_ascii_lowercase();
+    builtin("NSTRING-DOWNCASE", 1, MANY, |cx, args| {
+        let length = args.string(cx, 0)?.length();
+        let range = part(cx, args.from(1), length)?;
+        args[0].bytes_mut()[range].make_ascii_lowercase();
         Ok(args[0])
     }),
-    builtin("STRING-CAPITALIZE", 1, 1, |cx, args| {
+    builtin("STRING-CAPITALIZE", 1, MANY, |cx, args| {
         changed(cx, args, |text| {
             let mut inside = false;
             for byte in text {
@@ -54,16 +62,16 @@ pub(super) const BUILTINS: &[Builtin] = &[
             }
         })
     }),
-    builtin("STRING=", 2, 2, |cx, args| compared(cx, args, false, Ordering::is_eq)),
-    builtin("STRING/=", 2, 2, |cx, args| compared(cx, args, false, Ordering::is_ne)),
-    builtin("STRING<", 2, 2, |cx, args| compared(cx, args, false, Ordering::is_lt)),
-    builtin("STRING>", 2, 2, |cx, args| compared(cx, args, false, Ordering::is_gt)),
-    builtin("STRING<=", 2, 2, |cx, args| compared(cx, args, false, Ordering::is_le)),
-    builtin("STRING>=", 2, 2, |cx, args| compared(cx, args, false, Ordering::is_ge)),
-    builtin("STRING-EQUAL", 2, 2, |cx, args| compared(cx, args, true, Ordering::is_eq)),
-    builtin("STRING-NOT-EQUAL", 2, 2, |cx, args| compared(cx, args, true, Ordering::is_ne)),
-    builtin("STRING-LESSP", 2, 2, |cx, args| compared(cx, args, true, Ordering::is_lt)),
-    builtin("STRING-GREATERP", 2, 2, |cx, args| compared(cx, args, true, Ordering::is_gt)),
+    builtin("STRING=", 2, MANY, |cx, args| compared(cx, args, false, Ordering::is_eq)),
+    builtin("STRING/=", 2, MANY, |cx, args| compared(cx, args, false, Ordering::is_ne)),
+    builtin("STRING<", 2, MANY, |cx, args| compared(cx, args, false, Ordering::is_lt)),
+    builtin("STRING>", 2, MANY, |cx, args| compared(cx, args, false, Ordering::is_gt)),
+    builtin("STRING<=", 2, MANY, |cx, args| compared(cx, args, false, Ordering::is_le)),
+    builtin("STRING>=", 2, MANY, |cx, args| compared(cx, args, false, Ordering::is_ge)),
+    builtin("STRING-EQUAL", 2, MANY, |cx, args| compared(cx, args, true, Ordering::is_eq)),
+    builtin("STRING-NOT-EQUAL", 2, MANY, |cx, args| compared(cx, args, true, Ordering::is_ne)),
+    builtin("STRING-LESSP", 2, MANY, |cx, args| compared(cx, args, true, Ordering::is_lt)),
+    builtin("STRING-GREATERP", 2, MANY, |cx, args| compared(cx, args, true, Ordering::is_gt)),
     builtin("STRING-TRIM", 2, 2, |cx, args| trim(cx, args, true, true)),
     builtin("STRING-LEFT-TRIM", 2, 2, |cx, args| trim(cx, args, true, false)),
     builtin("STRING-RIGHT-TRIM", 2, 2, |cx, args| trim(cx, args, false, true)),
@@ -89,12 +97,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("LOWER-CASE-P", 1, 1, |cx, args| is(cx, args, |byte| byte.is_ascii_lowercase())),
     builtin("ALPHANUMERICP", 1, 1, |cx, args| is(cx, args, |byte| byte.is_ascii_alphanumeric())),
     builtin("GRAPHIC-CHAR-P", 1, 1, |cx, args| is(cx, args, |byte| (b' '..=b'~').contains(&byte))),
-    builtin("CHAR-UPCASE", 1, 1, |cx, args| {
-        code(cx, args[0]).map(|byte| Value::fixnum(i64::from(byte.to_ascii_uppercase())))
-    }),
-    builtin("CHAR-DOWNCASE", 1, 1, |cx, args| {
-        code(cx, args[0]).map(|byte| Value::fixnum(i64::from(byte.to_ascii_lowercase())))
-    }),
+    builtin("CHAR-UPCASE", 1, 1, |cx, args| in_case(cx, args, |byte| byte.to_ascii_uppercase())),
+    builtin("CHAR-DOWNCASE", 1, 1, |cx, args| in_case(cx, args, |byte| byte.to_ascii_lowercase())),
     builtin("CHAR-CODE", 1, 1, |cx, args| args.fixnum(cx, 0).map(Value::fixnum)),
     builtin("CODE-CHAR", 1, 1, |cx, args| args.fixnum(cx, 0).map(Value::fixnum)),
     builtin("CHAR=", 1, MANY, |cx, args| chars(cx, args, Ordering::is_eq)),
@@ -102,7 +106,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("CHAR>", 1, MANY, |cx, args| chars(cx, args, Ordering::is_gt)),
     builtin("CHAR<=", 1, MANY, |cx, args| chars(cx, args, Ordering::is_le)),
     builtin("CHAR>=", 1, MANY, |cx, args| chars(cx, args, Ordering::is_ge)),
-    builtin("CHAR/=", 2, 2, |cx, args| chars(cx, args, Ordering::is_ne)),
+    builtin("CHAR/=", 1, MANY, all_different),
     builtin("PARSE-INTEGER", 1, MANY, parse_integer),
 ];
 
@@ -125,14 +129,29 @@ fn code(cx: &mut Context, value: Value) -> Result<u8, Exit> {
 }
 
 fn is(cx: &mut Context, args: Args<'_>, holds: fn(u8) -> bool) -> Answer {
-    let byte = code(cx, args[0])?;
-    Ok(cx.truth(holds(byte)))
+    let byte = u8::try_from(args.fixnum(cx, 0)?);
+    Ok(cx.truth(byte.is_ok_and(holds)))
+}
+
+/// Changes the case of a character; other integers have none.
+fn in_case(cx: &mut Context, args: Args<'_>, change: fn(u8) -> u8) -> Answer {
+    let number = args.fixnum(cx, 0)?;
+    Ok(Value::fixnum(u8::try_from(number).map_or(number, |byte| i64::from(change(byte)))))
 }
 
 fn changed(cx: &mut Context, args: Args<'_>, change: fn(&mut [u8])) -> Answer {
     let mut text = bytes(cx, args[0])?;
-    change(&mut text);
+    let range = part(cx, args.from(1), text.len())?;
+    change(&mut text[range]);
     cx.string_from(&text)
+}
+
+/// Returns the part of a text that `:start` and `:end` select.
+fn part(cx: &mut Context, options: Args<'_>, length: usize) -> Result<Range<usize>, Exit> {
+    let names = cx.world.names;
+    let [start, end] = cx.keywords(options, [names.start, names.end])?;
+    let (start, end) = bounds(cx, start, end, length)?;
+    Ok(start..end)
 }
 
 fn compared(cx: &mut Context, args: Args<'_>, fold: bool, holds: fn(Ordering) -> bool) -> Answer {
@@ -141,13 +160,29 @@ fn compared(cx: &mut Context, args: Args<'_>, fold: bool, holds: fn(Ordering) ->
         a.make_ascii_uppercase();
         b.make_ascii_uppercase();
     }
-    Ok(cx.truth(holds(a.cmp(&b))))
+    let names = cx.world.names;
+    let [start1, end1, start2, end2] =
+        cx.keywords(args.from(2), [names.start1, names.end1, names.start2, names.end2])?;
+    let (start1, end1) = bounds(cx, start1, end1, a.len())?;
+    let (start2, end2) = bounds(cx, start2, end2, b.len())?;
+    Ok(cx.truth(holds(a[start1..end1].cmp(&b[start2..end2]))))
 }
 
 fn chars(cx: &mut Context, args: Args<'_>, holds: fn(Ordering) -> bool) -> Answer {
     for index in 1..args.len() {
         let (a, b) = (args.fixnum(cx, index - 1)?, args.fixnum(cx, index)?);
         if !holds(a.cmp(&b)) {
+            return Ok(Value::NIL);
+        }
+    }
+    Ok(cx.truth(true))
+}
+
+/// Returns whether no two of the characters are equal.
+fn all_different(cx: &mut Context, args: Args<'_>) -> Answer {
+    for (index, character) in args.iter().enumerate() {
+        args.fixnum(cx, index)?;
+        if args[..index].contains(character) {
             return Ok(Value::NIL);
         }
     }

@@ -1,6 +1,6 @@
 //! Implements symbols: names, values, functions, property lists.
 
-use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value, flag, symbol};
@@ -87,7 +87,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         cx.new_symbol(name)
     }),
     builtin("GENSYM", 0, 1, gensym),
-    builtin("GENTEMP", 0, MANY, gensym),
+    builtin("GENTEMP", 0, 2, gentemp),
     builtin("COPY-SYMBOL", 1, 2, |cx, args| {
         let name = object(cx, args[0])?.get(symbol::NAME);
         cx.new_symbol(name)
@@ -134,9 +134,29 @@ fn gensym(cx: &mut Context, args: Args<'_>) -> Answer {
         Some(prefix) if prefix.is_symbol_object() => prefix.get(symbol::NAME).text().into_owned(),
         _ => "G".to_owned(),
     };
+    // Relaxed: the number orders no other access.
     let number = cx.world.gensyms.fetch_add(1, Ordering::Relaxed);
     let name = cx.string(&format!("{prefix}{number}"))?;
     cx.new_symbol(name)
+}
+
+/// Implements `(gentemp prefix package)`: interns a symbol whose name the package did not have.
+fn gentemp(cx: &mut Context, args: Args<'_>) -> Answer {
+    let prefix = match args.given(0) {
+        Some(prefix) => cx.name_of(prefix)?,
+        None => "T".to_owned(),
+    };
+    let package = match args.given(1) {
+        Some(package) if !package.is_nil() => cx.package_designated(package)?,
+        _ => cx.current_package(),
+    };
+    loop {
+        // Relaxed: the number orders no other access.
+        let name = format!("{prefix}{}", cx.world.gensyms.fetch_add(1, Ordering::Relaxed));
+        if package.find(&name).is_none() {
+            return cx.intern_in(&package, &name, package.number == KEYWORD);
+        }
+    }
 }
 
 fn plist_place(cx: &mut Context, value: Value) -> Result<(Value, usize), Exit> {

@@ -153,10 +153,13 @@ fn gctime(cx: &mut Context, _: Args<'_>) -> Answer {
     cx.list(&[count, ticks(collections.marking), ticks(collections.sweeping), still, objects, marking])
 }
 
-/// Returns the histogram of pauses as `((microseconds . pauses) ...)`, by upper bound.
+/// Returns the lengths of pauses that occurred as `((microseconds . pauses) ...)`, by upper bound.
 fn gc_pauses(cx: &mut Context, _: Args<'_>) -> Answer {
     let mark = cx.mark();
     for (end, count) in cx.world.heap.statistics().collections.pauses.buckets() {
+        if count == 0 {
+            continue;
+        }
         let (micros, count) = (end.as_micros() as i64, count.cast_signed());
         let pair = cx.cons(Value::fixnum(micros), Value::fixnum(count))?;
         cx.push(pair)?;

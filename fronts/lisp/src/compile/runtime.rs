@@ -105,7 +105,7 @@ helpers! {
     /// Adds a form to the backtrace of an error that passes it.
     Passed passed(form: Value) |cx, form| {
         if cx.leaving == Exit::Error {
-            cx.passed(form);
+            cx.failed_in(form);
         }
         Err(cx.leaving)
     };
@@ -142,7 +142,7 @@ helpers! {
         }
         cx.type_error("list", value)
     };
-    NotAnInteger not_an_integer(value: Value) |cx, value| cx.type_error("integer", value);
+    Turns turns(count: Value) |cx, count| cx.turns(count).map(Value::fixnum);
     Eql eql(a: Value, b: Value) |cx, a, b| Ok(cx.truth(crate::builtins::compare::eql(a, b)));
     /// Converts a value to the list that `multiple-value-bind` destructures.
     AsList as_list(value: Value) |cx, value| if value.is_list() { Ok(value) } else { cx.list(&[value]) };

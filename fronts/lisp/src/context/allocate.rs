@@ -26,7 +26,12 @@ impl Context {
 
     #[cold]
     pub(crate) fn out_of_memory<T>(&mut self, words: usize) -> Result<T, Exit> {
-        self.error(ErrorClass::Memory, format!("out of memory: {words} words"))
+        let limit = crate::report::size(self.world.heap.statistics().limit_bytes);
+        let asked = crate::report::size(words.saturating_mul(8));
+        self.error(
+            ErrorClass::Memory,
+            format!("out of memory: {asked} requested, the heap's limit is {limit}"),
+        )
     }
 
     /// Allocates an object of `length` slots or elements, which occupy `words` words after the header.
@@ -39,7 +44,8 @@ impl Context {
         words: usize,
     ) -> Answer {
         if length > LONGEST {
-            return self.out_of_memory(length);
+            let most = format!("a vector holds at most {LONGEST} elements, not {length}");
+            return self.fail(ErrorClass::Memory, format!("out of memory: {most}"));
         }
         let object = Value::object_at(self.allocate(layout, words + 1)?);
         object.set(0, Header::new(kind, class, length).word());

@@ -50,6 +50,8 @@ pub(crate) struct Context {
     pub(crate) catches: Vec<Value>,
     /// The exit that machine code returned instead of a value.
     pub(crate) leaving: Exit,
+    /// File and line of the innermost loaded form that the last error ended.
+    pub(crate) failed_at: Option<String>,
     /// Whether the program's error handler is running.
     pub(crate) handling: bool,
     /// Whether `*gc-hook*` is running: it is not called for collections during its own run.
@@ -92,6 +94,7 @@ impl Context {
             depth: 0,
             catches: Vec::new(),
             leaving: Exit::Error,
+            failed_at: None,
             handling: false,
             hooking: false,
             interrupts: 0,
@@ -191,6 +194,7 @@ impl Context {
         let error = self.world.names.spare_overflow;
         self.set_fixed(Fixed::Error, error);
         self.depth = 0;
+        self.failed_at = None;
         Err(Exit::Error)
     }
 

@@ -23,7 +23,7 @@ pub(crate) use saved::Saved;
 
 use crate::builtin::Args;
 use crate::context::{Answer, Context, Fixed, RootMark};
-use crate::error::{ErrorClass, Exit};
+use crate::error::{ErrorClass, Exit, slot};
 use crate::value::{KeySort, ObjectKind, Value, symbol};
 
 /// Low byte of a word in a function slot that denotes a special form.
@@ -59,9 +59,22 @@ impl Context {
         if answer.is_ok() {
             self.release(mark);
         } else if answer == Err(Exit::Error) {
-            self.passed(form);
+            self.failed_in(form);
         }
         answer
+    }
+
+    /// Adds a form to the backtrace of an error. The innermost form is the one that the error names, unless it names a
+    /// variable: special forms signal errors without naming theirs.
+    #[cold]
+    pub(crate) fn failed_in(&mut self, form: Value) {
+        if self.depth == 0 && !form.is_nil() {
+            let error = self.fixed(Fixed::Error);
+            if self.is_error(error) && error.slot(slot::FORM).is_list() {
+                error.set_slot(slot::FORM, form);
+            }
+        }
+        self.passed(form);
     }
 
     fn eval_pushed(&mut self, form: Value, mark: RootMark) -> Answer {

@@ -45,6 +45,11 @@ fn open(cx: &mut Context, place: Value) -> Result<EvaluatedPlace, Exit> {
         return Ok(EvaluatedPlace::Slot { object, name });
     }
     let names = cx.world.names;
+    if head == names.the {
+        let typed = place.caddr();
+        cx.push(typed)?;
+        return open(cx, typed);
+    }
     let update = match cx.property(head, names.setf_update) {
         function if !function.is_nil() => Some(Update::Function(function)),
         _ => match cx.property(head, names.setf_method) {

@@ -12,8 +12,12 @@ const SOURCES: &[&str] = &[
     include_str!("threads.l"),
     include_str!("lists.l"),
     include_str!("tools.l"),
+    include_str!("prompt.l"),
     include_str!("compile-file.l"),
 ];
+
+/// One line for each documented name: its form, and what it does.
+pub(crate) const HELP: &str = include_str!("help.txt");
 
 /// Loads the library, each file in the package LISP unless it selects another. Exports all symbols except in
 /// GEOMETRY, whose files name their exports.
@@ -22,7 +26,7 @@ pub(crate) fn load(cx: &mut Context) -> Result<(), Exit> {
     for text in SOURCES.iter().chain(crate::geometry::SOURCES) {
         let saved = cx.save();
         cx.bind_special(cx.world.names.package, lisp)?;
-        cx.load_text(text.as_bytes())?;
+        cx.load_text(text.as_bytes(), None)?;
         cx.restore(&saved);
         for package in ["LISP", "SYSTEM", "UNIX", "LARGESSE"] {
             cx.export_all(package);

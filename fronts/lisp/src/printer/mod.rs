@@ -138,7 +138,10 @@ impl Printer<'_> {
             }
             ObjectKind::Array => return self.array(cx, value, level),
             ObjectKind::Float => self.text(&float_text(f64::from_bits(value.get(1).0))),
-            ObjectKind::Bignum => self.text(&crate::builtins::number::big(value).to_string()),
+            ObjectKind::Bignum => {
+                let base = cx.global_value(cx.world.names.print_base).as_fixnum().unwrap_or(10);
+                self.text(&crate::builtins::number::big(value).to_str_radix(base.clamp(2, 36) as u32));
+            }
             ObjectKind::Ratio => {
                 self.value(cx, value.slot(0), level)?;
                 self.text("/");

@@ -23,6 +23,10 @@ pub(crate) struct Reader<'a> {
     labels: Labels,
     /// Whether the last error was an early end of the input.
     pub(crate) incomplete: bool,
+    /// Position where the last outermost form begins, in a text.
+    start: usize,
+    /// Position after a closing parenthesis outside of all forms.
+    extra: Option<usize>,
 }
 
 /// Result of one step of the reader: a value, or a token that is none.
@@ -39,7 +43,7 @@ enum Item {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(source: Source<'a>) -> Reader<'a> {
-        Reader { source, labels: Labels::none(), incomplete: false }
+        Reader { source, labels: Labels::none(), incomplete: false, start: 0, extra: None }
     }
 
     /// Returns the next value, or none at the end. Restores the root stack.
@@ -48,6 +52,7 @@ impl<'a> Reader<'a> {
         self.incomplete = false;
         self.labels = Labels::new(cx)?;
         loop {
+            self.start = self.source.position();
             match self.item(cx)? {
                 Item::Value(value) => {
                     cx.release(mark);
@@ -59,15 +64,26 @@ impl<'a> Reader<'a> {
                 }
                 Item::Nothing => {}
                 // EusLisp ignores these.
-                Item::Close => {}
+                Item::Close => self.extra = Some(self.source.position()),
                 Item::Dot => return cx.error(ErrorClass::Reader, "a dot outside of a list".to_owned()),
             }
         }
     }
 
+    /// Returns the line in which the last outermost form of a text begins, counted from 1.
+    pub(crate) fn form_line(&self) -> Option<usize> {
+        self.source.line_at(self.start)
+    }
+
+    /// Returns the line of a closing parenthesis that closed no form, once.
+    pub(crate) fn take_extra(&mut self) -> Option<usize> {
+        self.extra.take().and_then(|at| self.source.line_at(at - 1))
+    }
+
     fn early_end<T>(&mut self, cx: &mut Context) -> Result<T, Exit> {
         self.incomplete = true;
-        cx.error(ErrorClass::Reader, "the input ends inside a form".to_owned())
+        let begin = self.form_line().map_or(String::new(), |line| format!(" that begins in line {line}"));
+        cx.error(ErrorClass::Reader, format!("the input ends inside a form{begin}"))
     }
 
     fn peek(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {

@@ -64,6 +64,9 @@ impl Reader<'_> {
     }
 
     pub(super) fn token(&mut self, cx: &mut Context, first: u8) -> Result<Item, Exit> {
+        if let Some(plain) = self.source.plain_token() {
+            return self.plain(cx, plain);
+        }
         let token = self.scan(cx, Some(first))?;
         if !token.quoted && token.bytes == b"." {
             return Ok(Item::Dot);
@@ -83,6 +86,24 @@ impl Reader<'_> {
         };
         let package = &text[..at];
         self.qualified(cx, package, name, token.colons == 1).map(Item::Value)
+    }
+
+    /// Returns the value of a token without quotes and colons.
+    fn plain(&mut self, cx: &mut Context, token: &[u8]) -> Result<Item, Exit> {
+        if token == b"." {
+            return Ok(Item::Dot);
+        }
+        let base = cx.global_value(cx.world.names.read_base).as_fixnum().unwrap_or(10);
+        if base == 10
+            && let Some(number) = small_integer(token)
+        {
+            return Ok(Item::Value(Value::fixnum(number)));
+        }
+        let text = String::from_utf8_lossy(token).to_uppercase();
+        match number(cx, &text, base)? {
+            Some(number) => Ok(Item::Value(number)),
+            None => cx.intern(&text).map(Item::Value),
+        }
     }
 
     fn qualified(&mut self, cx: &mut Context, package: &str, name: &str, external: bool) -> Answer {
@@ -119,6 +140,22 @@ impl Reader<'_> {
             )
         })
     }
+}
+
+/// Returns the integer of decimal digits that a word surely holds.
+fn small_integer(token: &[u8]) -> Option<i64> {
+    const MOST_DIGITS: usize = 18;
+    let (negative, digits) = match token {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > MOST_DIGITS {
+        return None;
+    }
+    let add = |sum: i64, byte: &u8| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0'));
+    let number = digits.iter().try_fold(0, add)?;
+    Some(if negative { -number } else { number })
 }
 
 /// Returns whether a name would read as a number.

@@ -3,6 +3,7 @@
 use super::worker::{IDLE, LOST, Worker, slot};
 use crate::context::{Answer, Context, Fixed};
 use crate::error::{ErrorClass, Exit};
+use crate::eval::Saved;
 use crate::heap::Lisp;
 use crate::value::Value;
 use crate::world::{LispWorld, Native, class};
@@ -80,7 +81,12 @@ fn work(cx: &mut Context, worker: &Worker) -> bool {
     let (state, result) = match answer {
         Ok(value) => (names.t, value),
         Err(Exit::Quit) => (names.quit, cx.fixed(Fixed::Exit)),
-        Err(Exit::Error) => (names.error_key, cx.fixed(Fixed::Error)),
+        Err(Exit::Error) => {
+            if !worker.is_waited_for() {
+                tell(cx, &saved);
+            }
+            (names.error_key, cx.fixed(Fixed::Error))
+        }
         Err(Exit::Interrupt) => (names.interrupt, Value::NIL),
         Err(Exit::Throw | Exit::Block | Exit::Go) => {
             // The block or catch belongs to another thread, so the exit becomes an error of this one.
@@ -97,6 +103,17 @@ fn work(cx: &mut Context, worker: &Worker) -> bool {
     cx.restore(&saved);
     cx.set_fixed(Fixed::Bindings, Value::NIL);
     state == names.interrupt
+}
+
+/// Prints an error whose thread no other one waits for.
+fn tell(cx: &mut Context, saved: &Saved) {
+    // The report needs a part of the root stack, which is full after an overflow.
+    cx.restore(saved);
+    let number = cx.fixed(Fixed::Thread).slot(slot::ID);
+    let text = format!("thread {}: {}\n", cx.show_short(number), cx.error_report());
+    let stream = cx.global_value(cx.world.names.error_output);
+    // There is nowhere to report that the report cannot be written.
+    let _ = cx.write_bytes(stream, text.as_bytes());
 }
 
 impl Context {

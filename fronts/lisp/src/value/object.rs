@@ -3,6 +3,7 @@
 //! The header's low bits are those of a non-reference, so that the collector may read it as a slot.
 
 use super::Value;
+use std::sync::atomic::AtomicU64;
 
 /// Tells the representation of an object. Its class is independent of it, as programs may derive classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,6 +142,14 @@ impl Value {
     pub(crate) fn set_slot(self, index: usize, value: Value) {
         assert!(index < self.length(), "slot {index} of {}", self.length());
         self.set(index + 1, value);
+    }
+
+    /// Returns the elements of a general vector, each of which is read and written atomically.
+    pub(crate) fn elements(&self) -> &[AtomicU64] {
+        assert!(self.is(ObjectKind::Vector));
+        let start = std::ptr::with_exposed_provenance(self.address() + 8);
+        // SAFETY: a vector of `length` elements was allocated with as many words, and all access to them is atomic.
+        unsafe { std::slice::from_raw_parts(start, self.length()) }
     }
 
     /// Returns the bytes of a string.

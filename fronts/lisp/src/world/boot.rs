@@ -59,7 +59,8 @@ impl Context {
             None => self.installed_name(name),
         })?;
         names.nil = nil;
-        names.spare_error = self.spare_error(ErrorClass::Memory, "out of memory")?;
+        names.spare_error =
+            self.spare_error(ErrorClass::Memory, &" ".repeat(crate::signal::SPARE_MESSAGE))?;
         names.spare_overflow = self.spare_error(ErrorClass::Stack, "stack overflow")?;
         Ok(names)
     }

@@ -38,6 +38,7 @@ names! {
     macro_ "MACRO",
     declare "DECLARE",
     special "SPECIAL",
+    the "THE",
     optional "&OPTIONAL",
     rest "&REST",
     key "&KEY",

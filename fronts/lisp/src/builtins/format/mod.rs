@@ -199,11 +199,9 @@ impl Formatter<'_> {
                 }
                 self.repeat(b'\n', Some(parameter(0).unwrap_or(1) - 1));
             }
-            b't' => {
-                let column = self.out.iter().rev().take_while(|byte| **byte != b'\n').count() as i64;
-                let wanted = parameter(0).unwrap_or(1);
-                self.repeat(b' ', Some(if directive.at { wanted } else { (wanted - column).max(1) }));
-            }
+            // EusLisp writes one tab, wherever the column is.
+            b't' if directive.at => self.repeat(b' ', Some(parameter(0).unwrap_or(1))),
+            b't' => self.out.push(b'\t'),
             b'\n' => {
                 while self.text.get(self.position).is_some_and(u8::is_ascii_whitespace) {
                     self.position += 1;

@@ -12,9 +12,11 @@ use crate::context::{Answer, Context};
 use crate::value::Value;
 use copy::{append, butlast, copy_alist, copy_tree, nconc};
 pub(crate) use copy::{copy, reverse_onto};
-use sets::{adjoin, assoc, assoc_if, member, member_if, sets, subsetp};
+use sets::{
+    adjoin, assoc, assoc_if, difference, exclusive_or, intersection, member, member_if, subsetp, union,
+};
 use tree::{flatten, sublis, subst};
-pub(crate) use walk::{along, nth_tail, proper_length};
+pub(crate) use walk::{along, circular, nth_tail, proper_length};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("CONS", 2, 2, |cx, args| cx.cons(args[0], args[1])),
@@ -92,13 +94,17 @@ pub(super) const BUILTINS: &[Builtin] = &[
         Ok(args[1].tails().find(|tail| tail.get(0) == args[0]).unwrap_or(Value::NIL))
     }),
     builtin("ADJOIN", 2, MANY, adjoin),
-    builtin("UNION", 2, MANY, |cx, args| sets(cx, args, true, true, false)),
-    builtin("INTERSECTION", 2, MANY, |cx, args| sets(cx, args, true, false, false)),
-    builtin("SET-DIFFERENCE", 2, MANY, |cx, args| sets(cx, args, false, false, false)),
-    builtin("SET-EXCLUSIVE-OR", 2, MANY, |cx, args| sets(cx, args, false, false, true)),
+    builtin("UNION", 2, MANY, union),
+    builtin("INTERSECTION", 2, MANY, intersection),
+    builtin("SET-DIFFERENCE", 2, MANY, difference),
+    builtin("SET-EXCLUSIVE-OR", 2, MANY, exclusive_or),
     builtin("SUBSETP", 2, MANY, subsetp),
     builtin("SUBST", 3, MANY, |cx, args| {
-        let matcher = Matcher::of(cx, args.from(3))?;
+        let mut matcher = Matcher::of(cx, args.from(3))?;
+        if args.len() == 3 {
+            // Without a test, EusLisp finds equal trees.
+            matcher.test = cx.installed_function("EQUAL")?;
+        }
         subst(cx, &matcher, args[0], args[1], args[2])
     }),
     builtin("SUBLIS", 2, MANY, |cx, args| {

@@ -31,9 +31,7 @@ pub(super) fn assoc_if(cx: &mut Context, args: Args<'_>, part: fn(Value) -> Valu
 
 pub(super) fn member(cx: &mut Context, args: Args<'_>) -> Answer {
     let matcher = Matcher::of(cx, args.from(2))?;
-    if !args[1].is_list() {
-        return cx.type_error("list", args[1]);
-    }
+    // What is no list has no members, as in EusLisp.
     let found = along(cx, args[1], |cx, tail| Ok(matcher.matches(cx, args[0], tail.get(0))?.then_some(tail)));
     found.map(|found| found.unwrap_or(Value::NIL))
 }
@@ -53,26 +51,65 @@ pub(super) fn adjoin(cx: &mut Context, args: Args<'_>) -> Answer {
     if found.is_some() { Ok(args[1]) } else { cx.cons(args[0], args[1]) }
 }
 
-/// Returns the items of the first list that are in the second (`inside`) or not; a union or an exclusive or adds the
-/// items that are only in the second.
-pub(super) fn sets(cx: &mut Context, args: Args<'_>, inside: bool, union: bool, exclusive: bool) -> Answer {
+/// Implements `(union list list)`: each item once, in the order of the first list and then of the second.
+pub(super) fn union(cx: &mut Context, args: Args<'_>) -> Answer {
     let matcher = Matcher::of(cx, args.from(2))?;
     let (first, second) = (cx.alive(args[0])?, cx.alive(args[1])?);
     let mark = cx.mark();
-    let keep_first = |found: bool| union || found == inside;
-    for item in &first {
-        if keep_first(contains(cx, &matcher, *item, &second)?) {
-            cx.push(*item)?;
-        }
-    }
-    if union || exclusive {
-        for item in &second {
-            if !contains(cx, &matcher, *item, &first)? {
-                cx.push(*item)?;
-            }
+    let mut kept = Vec::new();
+    for item in first.into_iter().chain(second) {
+        if !contains(cx, &matcher, item, &kept)? {
+            cx.push(item)?;
+            kept.push(item);
         }
     }
     cx.stacked(mark)
+}
+
+/// Implements `(intersection list list)`: the items of the first list that are in the second, the last one first, as in
+/// EusLisp.
+pub(super) fn intersection(cx: &mut Context, args: Args<'_>) -> Answer {
+    let matcher = Matcher::of(cx, args.from(2))?;
+    let (first, second) = (cx.alive(args[0])?, cx.alive(args[1])?);
+    let mark = cx.mark();
+    push_if(cx, &matcher, first.into_iter().rev(), &second, true)?;
+    cx.stacked(mark)
+}
+
+/// Implements `(set-difference list list)`: the items of the first list that are not in the second.
+pub(super) fn difference(cx: &mut Context, args: Args<'_>) -> Answer {
+    let matcher = Matcher::of(cx, args.from(2))?;
+    let (first, second) = (cx.alive(args[0])?, cx.alive(args[1])?);
+    let mark = cx.mark();
+    push_if(cx, &matcher, first.into_iter(), &second, false)?;
+    cx.stacked(mark)
+}
+
+/// Implements `(set-exclusive-or list list)`: the items that are in one list only, of each list the last one first, as
+/// in EusLisp.
+pub(super) fn exclusive_or(cx: &mut Context, args: Args<'_>) -> Answer {
+    let matcher = Matcher::of(cx, args.from(2))?;
+    let (first, second) = (cx.alive(args[0])?, cx.alive(args[1])?);
+    let mark = cx.mark();
+    push_if(cx, &matcher, first.iter().rev().copied(), &second, false)?;
+    push_if(cx, &matcher, second.iter().rev().copied(), &first, false)?;
+    cx.stacked(mark)
+}
+
+/// Pushes the items that are among others (`inside`), or those that are not. The caller keeps all alive.
+fn push_if(
+    cx: &mut Context,
+    matcher: &Matcher,
+    items: impl Iterator<Item = Value>,
+    others: &[Value],
+    inside: bool,
+) -> Result<(), Exit> {
+    for item in items {
+        if contains(cx, matcher, item, others)? == inside {
+            cx.push(item)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether an item is among others; the caller keeps all alive.

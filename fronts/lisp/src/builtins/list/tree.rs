@@ -46,12 +46,19 @@ pub(super) fn sublis(cx: &mut Context, matcher: &Matcher, pairs: Value, tree: Va
 
 pub(super) fn flatten(cx: &mut Context, tree: Value) -> Result<(), Exit> {
     cx.check_stack()?;
-    for item in tree.iter() {
+    let mut end = Value::NIL;
+    for tail in tree.tails() {
+        let item = tail.get(0);
         if item.is_cons() {
             flatten(cx, item)?;
         } else if !item.is_nil() {
             cx.push(item)?;
         }
+        end = tail.get(1);
+    }
+    // The value after a dot is one of the atoms.
+    if !end.is_nil() && !end.is_cons() {
+        cx.push(end)?;
     }
     Ok(())
 }

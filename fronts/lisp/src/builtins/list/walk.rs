@@ -28,7 +28,7 @@ pub(crate) fn nth_tail(cx: &mut Context, index: usize, list: Value) -> Answer {
 }
 
 /// Signals that a list is circular.
-pub(super) fn circular<T>(cx: &mut Context) -> Result<T, Exit> {
+pub(crate) fn circular<T>(cx: &mut Context) -> Result<T, Exit> {
     cx.error(ErrorClass::Type, "the list is circular".to_owned())
 }
 

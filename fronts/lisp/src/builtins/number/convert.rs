@@ -2,7 +2,7 @@
 
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
-use crate::value::{ObjectKind, Value, flag};
+use crate::value::{MOST_POSITIVE, ObjectKind, Value, flag};
 use crate::world::class;
 use num_bigint::{BigInt, Sign};
 use num_integer::Integer as _;
@@ -32,9 +32,9 @@ pub(crate) fn big(value: Value) -> BigInt {
     BigInt::from_slice(sign, &digits)
 }
 
-/// Returns the digits of a number in a base from 2 to 36.
+/// Returns the digits of a number in a base from 2 to 36, letters in lower case, as EusLisp prints them.
 pub(crate) fn in_base(number: i64, base: i64) -> String {
-    BigInt::from(number).to_str_radix(base.clamp(2, 36) as u32).to_ascii_uppercase()
+    BigInt::from(number).to_str_radix(base.clamp(2, 36) as u32)
 }
 
 /// Returns the value of an integer; none for other values.
@@ -94,10 +94,25 @@ impl Context {
         }
     }
 
+    /// Returns an integer that an element of an integer-vector can hold.
+    #[inline]
+    pub(crate) fn integer_of_64_bits(&mut self, value: Value) -> Result<i64, Exit> {
+        match value.as_fixnum() {
+            Some(number) => Ok(number),
+            None => match as_big(value).and_then(|number| number.to_i64()) {
+                Some(number) => Ok(number),
+                None => self.type_error("integer of 64 bits", value),
+            },
+        }
+    }
+
     /// Returns a fixnum that counts or indexes.
     pub(crate) fn size(&mut self, value: Value) -> Result<usize, Exit> {
         match value.as_fixnum().map(usize::try_from) {
             Some(Ok(size)) => Ok(size),
+            _ if value.is(ObjectKind::Bignum) && !value.has_flag(flag::NEGATIVE) => {
+                self.type_error("size or index of at most 61 bits", value)
+            }
             _ => self.type_error("integer that is not negative", value),
         }
     }
@@ -122,6 +137,12 @@ impl Context {
     }
 
     pub(crate) fn integer_from_text(&mut self, digits: &str, negative: bool, base: u32) -> Answer {
+        // Nearly all integers of a program are small ones.
+        if let Ok(number) = i64::from_str_radix(digits, base.clamp(2, 36))
+            && number <= MOST_POSITIVE
+        {
+            return Ok(Value::fixnum(if negative { -number } else { number }));
+        }
         let number = BigInt::parse_bytes(digits.as_bytes(), base.clamp(2, 36)).unwrap_or_default();
         self.integer(if negative { -number } else { number })
     }

@@ -5,12 +5,12 @@ mod bits;
 mod convert;
 mod order;
 
-use crate::builtin::{Builtin, MANY, builtin};
-use crate::context::Context;
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::value::{ObjectKind, Value, flag};
 use arithmetic::{Op, absolute, add, arithmetic, divide, gcd, lcm, multiply, remainder, subtract};
-use bits::{bits, deposit_byte, load_byte, shift};
+use bits::{bits, complement, deposit_byte, has_bit, have_common_bits, load_byte, not, shift};
 pub(crate) use convert::{as_float, big, in_base, integer};
 use num_traits::Signed as _;
 pub(crate) use order::compare;
@@ -38,19 +38,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("GCD", 0, MANY, gcd),
     builtin("LCM", 0, MANY, lcm),
     builtin("ASH", 2, 2, shift),
-    builtin("LOGAND", 0, MANY, |cx, args| bits(cx, args, -1, |a, b| a & b, |a, b| a & b)),
-    builtin("LOGIOR", 0, MANY, |cx, args| bits(cx, args, 0, |a, b| a | b, |a, b| a | b)),
+    builtin("LOGAND", 0, MANY, and),
+    builtin("LOGIOR", 0, MANY, or),
     builtin("LOGXOR", 0, MANY, |cx, args| bits(cx, args, 0, |a, b| a ^ b, |a, b| a ^ b)),
     builtin("LOGEQV", 0, MANY, |cx, args| bits(cx, args, -1, |a, b| !(a ^ b), |a, b| !(a ^ b))),
-    builtin("LOGNOT", 1, 1, |cx, args| args.fixnum(cx, 0).map(|number| Value::fixnum(!number))),
-    builtin("LOGTEST", 2, 2, |cx, args| {
-        let common = args.fixnum(cx, 0)? & args.fixnum(cx, 1)?;
-        Ok(cx.truth(common != 0))
-    }),
-    builtin("LOGBITP", 2, 2, |cx, args| {
-        let (index, number) = (args.size(cx, 0)?, args.fixnum(cx, 1)?);
-        Ok(cx.truth(number >> index.min(63) & 1 == 1))
-    }),
+    builtin("LOGNAND", 0, MANY, |cx, args| not(cx, args, and)),
+    builtin("LOGNOR", 0, MANY, |cx, args| not(cx, args, or)),
+    builtin("LOGNOT", 1, 1, complement),
+    builtin("LOGTEST", 2, 2, have_common_bits),
+    builtin("LOGBITP", 2, 2, has_bit),
     builtin("LDB", 2, 3, load_byte),
     builtin("DPB", 3, 4, deposit_byte),
     builtin("ZEROP", 1, 1, |cx, args| sign_is(cx, args[0], Ordering::is_eq)),
@@ -81,6 +77,14 @@ pub(super) const BUILTINS: &[Builtin] = &[
         cx.integer(number.sqrt())
     }),
 ];
+
+fn and(cx: &mut Context, args: Args<'_>) -> Answer {
+    bits(cx, args, -1, |a, b| a & b, |a, b| a & b)
+}
+
+fn or(cx: &mut Context, args: Args<'_>) -> Answer {
+    bits(cx, args, 0, |a, b| a | b, |a, b| a | b)
+}
 
 pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
     let most = crate::value::MOST_POSITIVE;

@@ -58,7 +58,7 @@ pub(super) fn all_different(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(true))
 }
 
-/// Returns the extreme number, as a float if any argument is one.
+/// Returns the extreme number. Of several, it is a float unless all are small integers, as in EusLisp.
 pub(super) fn extreme(cx: &mut Context, args: Args<'_>, better: fn(Ordering) -> bool) -> Answer {
     let mut best = args[0];
     cx.number(best)?;
@@ -67,7 +67,7 @@ pub(super) fn extreme(cx: &mut Context, args: Args<'_>, better: fn(Ordering) -> 
             best = *value;
         }
     }
-    if args.iter().any(|value| as_float(*value).is_some()) {
+    if args.len() > 1 && !args.iter().all(|value| value.is_fixnum()) {
         let number = cx.number(best)?;
         return cx.float(number);
     }

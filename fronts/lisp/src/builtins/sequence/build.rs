@@ -1,11 +1,13 @@
 //! Creates sequences: copies, parts, conversions.
 
+use super::change::bounds;
 use super::elements::{items, length};
+use super::slice::VectorSlice;
 use crate::builtin::Args;
 use crate::builtins::list::{copy, proper_length};
-use crate::builtins::vector::{Shape, bit, element, set_bit, set_element};
+use crate::builtins::vector::{Shape, set_element};
 use crate::context::{Answer, Context, RootMark};
-use crate::error::Exit;
+use crate::error::{ErrorClass, Exit};
 use crate::value::{Header, ObjectKind, Value};
 use crate::world::class;
 
@@ -25,6 +27,12 @@ fn build(cx: &mut Context, kind: ObjectKind, number: u16, first: RootMark, count
     let vector = cx.new_vector_of_kind(kind, count)?;
     cx.push(vector)?;
     vector.set(0, Header::new(kind, number, count).word());
+    if kind == ObjectKind::Vector {
+        for index in 0..count {
+            vector.set(index + 1, cx.root(first, index));
+        }
+        return Ok(vector);
+    }
     for index in 0..count {
         set_element(cx, vector, index, cx.root(first, index))?;
     }
@@ -50,25 +58,12 @@ pub(crate) fn copy_vector(cx: &mut Context, vector: Value, start: usize, end: us
     cx.push(vector)?;
     let copied = cx.new_vector_of_kind(header.kind(), end - start)?;
     copied.set(0, Header::new(header.kind(), header.class(), end - start).word());
-    match header.kind() {
-        ObjectKind::String => copied.bytes_mut().copy_from_slice(&vector.bytes()[start..end]),
-        ObjectKind::FloatVector => copied.floats_mut().copy_from_slice(&vector.floats()[start..end]),
-        ObjectKind::IntegerVector => copied.integers_mut().copy_from_slice(&vector.integers()[start..end]),
-        ObjectKind::BitVector => {
-            for index in start..end {
-                set_bit(copied, index - start, bit(vector, index));
-            }
-        }
-        _ => {
-            for index in start..end {
-                copied.set_slot(index - start, vector.slot(index));
-            }
-        }
-    }
+    let length = end - start;
+    VectorSlice { vector, range: start..end }.copy_to(&VectorSlice { vector: copied, range: 0..length });
     Ok(copied)
 }
 
-pub(super) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
+pub(crate) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
     if sequence.is_list() {
         return copy(cx, sequence);
     }
@@ -96,14 +91,16 @@ pub(super) fn subseq(cx: &mut Context, args: Args<'_>) -> Answer {
     {
         return part_of_array(cx, args, &shape);
     }
-    let count = length(cx, args[0])?;
-    let start = args.size(cx, 1)?;
-    let end = if args.or_nil(2).is_nil() { count } else { args.size(cx, 2)? };
-    if start > count {
-        return cx.range_error(args[1], count);
+    // Every part of an empty list is empty, as in EusLisp.
+    if args[0].is_nil() {
+        return Ok(Value::NIL);
     }
-    if end > count || end < start {
-        return cx.range_error(args.or_nil(2), count);
+    let count = length(cx, args[0])?;
+    let (start, end) = bounds(cx, args[1], args.or_nil(2), count)?;
+    let wanted = args.size(cx, 1)?;
+    if wanted > end {
+        let text = format!("subseq from {wanted} to {end} of {count} elements");
+        return cx.error_about(ErrorClass::Range, text, args[1]);
     }
     if args[0].is_list() {
         let mark = cx.mark();
@@ -122,29 +119,14 @@ pub(super) fn reverse(cx: &mut Context, args: Args<'_>) -> Answer {
     if args[0].is_list() {
         return crate::builtins::list::reverse_onto(cx, args[0], Value::NIL);
     }
-    let first = cx.mark();
-    let count = items(cx, args[0])?;
-    for index in 0..count / 2 {
-        let (a, b) = (cx.root(first, index), cx.root(first, count - 1 - index));
-        cx.set_root(first, index, b);
-        cx.set_root(first, count - 1 - index, a);
-    }
-    build_like(cx, args[0], first, count)
+    let copied = copy_seq(cx, args[0])?;
+    VectorSlice { vector: copied, range: 0..copied.length() }.reverse();
+    Ok(copied)
 }
 
 pub(super) fn nreverse(cx: &mut Context, args: Args<'_>) -> Answer {
     if !args[0].is_list() {
-        let count = length(cx, args[0])?;
-        let shape = Shape::of(args[0]);
-        let (vector, offset) = shape.map_or((args[0], 0), |shape| (shape.entity, shape.offset));
-        for index in 0..count / 2 {
-            let (low, high) = (offset + index, offset + count - 1 - index);
-            let a = element(cx, vector, low)?;
-            cx.push(a)?;
-            let b = element(cx, vector, high)?;
-            set_element(cx, vector, low, b)?;
-            set_element(cx, vector, high, a)?;
-        }
+        VectorSlice::of(cx, args[0])?.reverse();
         return Ok(args[0]);
     }
     // As in EusLisp, the first cons stays the first one: programs use the variable that held the list.
@@ -205,12 +187,53 @@ pub(super) fn build_type(
 
 pub(super) fn concatenate(cx: &mut Context, args: Args<'_>) -> Answer {
     let wanted = result_type(cx, args[0])?;
+    if let Some((kind, number)) = wanted
+        && let Some(slices) = slices_of(cx, &args[1..], kind)?
+    {
+        return joined(cx, kind, number, &slices);
+    }
     let first = cx.mark();
     for sequence in &args[1..] {
         items(cx, *sequence)?;
     }
     let count = cx.above(first);
     build_type(cx, wanted, first, count)
+}
+
+/// Returns the elements of vectors, if all are of one kind.
+fn slices_of(
+    cx: &mut Context,
+    vectors: &[Value],
+    kind: ObjectKind,
+) -> Result<Option<Vec<VectorSlice>>, Exit> {
+    let mut slices = Vec::new();
+    for vector in vectors {
+        if vector.is_list() {
+            return Ok(None);
+        }
+        let slice = VectorSlice::of(cx, *vector)?;
+        if slice.kind() != kind {
+            return Ok(None);
+        }
+        // An array may get another vector during the allocation.
+        cx.push(slice.vector)?;
+        slices.push(slice);
+    }
+    Ok(Some(slices))
+}
+
+/// Copies the elements of vectors of one kind into a new vector.
+pub(crate) fn joined(cx: &mut Context, kind: ObjectKind, number: u16, slices: &[VectorSlice]) -> Answer {
+    let count = slices.iter().map(|slice| slice.range.len()).sum();
+    let vector = cx.new_vector_of_kind(kind, count)?;
+    vector.set(0, Header::new(kind, number, count).word());
+    let mut at = 0;
+    for slice in slices {
+        let end = at + slice.range.len();
+        slice.copy_to(&VectorSlice { vector, range: at..end });
+        at = end;
+    }
+    Ok(vector)
 }
 
 pub(super) fn coerce(cx: &mut Context, args: Args<'_>) -> Answer {

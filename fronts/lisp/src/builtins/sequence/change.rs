@@ -1,23 +1,23 @@
 //! Modifies sequences in place.
 
 use super::elements::{items, length};
+use super::slice::VectorSlice;
 use crate::builtin::Args;
 use crate::builtins::vector::{Shape, element, set_element, slot};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{Header, Value};
 
-pub(super) fn bounds(
+/// Returns the part that `:start` and `:end` select, as EusLisp: an end after the last element is that of the sequence,
+/// and a part that starts after its end is empty.
+pub(crate) fn bounds(
     cx: &mut Context,
     start: Value,
     end: Value,
     length: usize,
 ) -> Result<(usize, usize), Exit> {
-    let first = if start.given_or_nil().is_nil() { 0 } else { cx.size(start)? };
-    let last = if end.given_or_nil().is_nil() { length } else { cx.size(end)? };
-    if last > length || first > last {
-        return cx.range_error(if last > length { end } else { start }, length);
-    }
+    let last = if end.given_or_nil().is_nil() { length } else { cx.size(end)?.min(length) };
+    let first = if start.given_or_nil().is_nil() { 0 } else { cx.size(start)?.min(last) };
     Ok((first, last))
 }
 
@@ -32,10 +32,7 @@ pub(super) fn fill(cx: &mut Context, args: Args<'_>) -> Answer {
         }
         return Ok(args[0]);
     }
-    let (vector, offset) = Shape::of(args[0]).map_or((args[0], 0), |shape| (shape.entity, shape.offset));
-    for index in start..end {
-        set_element(cx, vector, offset + index, args[1])?;
-    }
+    VectorSlice::of(cx, args[0])?.part(start..end).fill(cx, args[1])?;
     Ok(args[0])
 }
 
@@ -45,19 +42,28 @@ pub(super) fn replace(cx: &mut Context, args: Args<'_>) -> Answer {
         cx.keywords(args.from(2), [names.start1, names.end1, names.start2, names.end2])?;
     let count = length(cx, args[0])?;
     let (start1, end1) = bounds(cx, start1, end1, count)?;
-    let first = cx.mark();
-    let from = items(cx, args[1])?;
+    let from = length(cx, args[1])?;
     let (start2, end2) = bounds(cx, start2, end2, from)?;
     let size = (end1 - start1).min(end2 - start2);
+    if !args[0].is_list() && !args[1].is_list() {
+        let (to, from) = (VectorSlice::of(cx, args[0])?, VectorSlice::of(cx, args[1])?);
+        let (to, from) = (to.part(start1..start1 + size), from.part(start2..start2 + size));
+        if to.kind() == from.kind() {
+            from.copy_to(&to);
+            return Ok(args[0]);
+        }
+    }
+    let first = cx.mark();
+    items(cx, args[1])?;
     if args[0].is_list() {
         for (index, tail) in args[0].tails().skip(start1).take(size).enumerate() {
             tail.set(0, cx.root(first, start2 + index));
         }
         return Ok(args[0]);
     }
-    let (vector, offset) = Shape::of(args[0]).map_or((args[0], 0), |shape| (shape.entity, shape.offset));
-    for index in 0..size {
-        set_element(cx, vector, offset + start1 + index, cx.root(first, start2 + index))?;
+    let to = VectorSlice::of(cx, args[0])?.part(start1..start1 + size);
+    for (step, index) in to.range.enumerate() {
+        set_element(cx, to.vector, index, cx.root(first, start2 + step))?;
     }
     Ok(args[0])
 }

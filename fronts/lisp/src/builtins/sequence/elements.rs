@@ -1,46 +1,50 @@
 //! Accesses the elements of sequences by index.
 
-use crate::builtins::list::{nth_tail, proper_length};
+use super::slice::VectorSlice;
+use crate::builtins::list::{circular, nth_tail, proper_length};
 use crate::builtins::vector::{Shape, element, set_element};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::{ObjectKind, Value};
+use crate::value::{Circle, ObjectKind, Value};
 
 /// Returns the number of elements of a list, a vector, or a one-dimensional array up to its fill pointer.
 pub(crate) fn length(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
     if sequence.is_list() {
         return proper_length(cx, sequence);
     }
-    match sequence.kind() {
-        Some(
-            ObjectKind::Vector
-            | ObjectKind::String
-            | ObjectKind::FloatVector
-            | ObjectKind::IntegerVector
-            | ObjectKind::BitVector,
-        ) => Ok(sequence.length()),
-        Some(ObjectKind::Array) => match Shape::of(sequence) {
-            Some(shape) if shape.dimensions.len() == 1 => Ok(shape.filled),
-            _ => cx.type_error("sequence", sequence),
-        },
-        _ => cx.type_error("sequence", sequence),
-    }
+    Ok(VectorSlice::of(cx, sequence)?.range.len())
 }
 
 /// Pushes the elements of a sequence and returns their number.
 pub(crate) fn items(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
-    let count = length(cx, sequence)?;
     if sequence.is_list() {
-        let mut rest = sequence;
-        for _ in 0..count {
-            cx.push(rest.car())?;
-            rest = rest.cdr();
-        }
-        return Ok(count);
+        return list_items(cx, sequence);
     }
-    for index in 0..count {
-        let value = elt(cx, sequence, index)?;
-        cx.push(value)?;
+    let slice = VectorSlice::of(cx, sequence)?;
+    let count = slice.range.len();
+    if slice.vector != sequence && matches!(slice.kind(), ObjectKind::FloatVector | ObjectKind::IntegerVector)
+    {
+        // Numbers that do not fit in a word are allocated, and the array may get another vector meanwhile.
+        for index in 0..count {
+            let value = elt(cx, sequence, index)?;
+            cx.push(value)?;
+        }
+    } else {
+        slice.push_all(cx)?;
+    }
+    Ok(count)
+}
+
+/// Pushes the elements of a list, which must not be circular, and returns their number.
+fn list_items(cx: &mut Context, list: Value) -> Result<usize, Exit> {
+    let (mut rest, mut count, mut circle) = (list, 0, Circle::new());
+    while rest.is_cons() {
+        if circle.closes_at(rest) {
+            return circular(cx);
+        }
+        cx.push(rest.get(0))?;
+        rest = rest.get(1);
+        count += 1;
     }
     Ok(count)
 }

@@ -3,15 +3,18 @@
 mod build;
 mod change;
 mod elements;
+mod slice;
 mod walk;
 
 use super::vector::slot;
 use crate::builtin::{Builtin, MANY, builtin};
 use crate::value::{ObjectKind, Value};
-pub(super) use build::{build_like, copy_vector};
-use build::{coerce, concatenate, copy_seq, nreverse, reverse, subseq};
+pub(super) use build::{build_like, copy_seq, copy_vector, joined};
+use build::{coerce, concatenate, nreverse, reverse, subseq};
+pub(super) use change::bounds;
 use change::{fill, replace, vector_pop, vector_push};
 pub(crate) use elements::{elt, items, length, set_elt};
+pub(super) use slice::VectorSlice;
 use walk::{map, quantify, reduce};
 
 pub(super) const BUILTINS: &[Builtin] = &[

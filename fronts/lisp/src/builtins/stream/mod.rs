@@ -58,8 +58,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("PRIN1", 1, 2, |cx, args| write(cx, args, true)),
     builtin("PRINC", 1, 2, |cx, args| write(cx, args, false)),
-    builtin("PRIN1-TO-STRING", 1, 1, |cx, args| to_string(cx, args[0], true)),
-    builtin("PRINC-TO-STRING", 1, 1, |cx, args| to_string(cx, args[0], false)),
+    builtin("PRIN1-TO-STRING", 1, 2, |cx, args| to_string(cx, args[0], true)),
+    builtin("PRINC-TO-STRING", 1, 2, |cx, args| to_string(cx, args[0], false)),
     builtin("TERPRI", 0, 1, |cx, args| {
         cx.write_bytes(args.or_nil(0), b"\n")?;
         Ok(Value::NIL)

@@ -37,10 +37,7 @@ pub(crate) fn element(cx: &mut Context, vector: Value, index: usize) -> Answer {
 pub(crate) fn set_element(cx: &mut Context, vector: Value, index: usize, value: Value) -> Result<(), Exit> {
     match vector.header().kind() {
         ObjectKind::FloatVector => vector.floats_mut()[index] = cx.number(value)?,
-        ObjectKind::IntegerVector => match value.as_fixnum() {
-            Some(number) => vector.integers_mut()[index] = number,
-            None => return cx.type_error("integer", value),
-        },
+        ObjectKind::IntegerVector => vector.integers_mut()[index] = cx.integer_of_64_bits(value)?,
         ObjectKind::String => match value.as_fixnum() {
             Some(code) => vector.bytes_mut()[index] = code as u8,
             None => return cx.type_error("character", value),

@@ -19,7 +19,7 @@ pub(super) fn float_vector(cx: &mut Context, args: Args<'_>) -> Answer {
 pub(super) fn integer_vector(cx: &mut Context, args: Args<'_>) -> Answer {
     let vector = cx.new_integers(args.len())?;
     for index in 0..args.len() {
-        vector.integers_mut()[index] = args.fixnum(cx, index)?;
+        vector.integers_mut()[index] = cx.integer_of_64_bits(args[index])?;
     }
     Ok(vector)
 }
@@ -40,10 +40,7 @@ impl Context {
         let vector = self.new_integers(count)?;
         self.push(vector)?;
         for (index, item) in list.iter().take(count).enumerate() {
-            match item.as_fixnum() {
-                Some(number) => vector.integers_mut()[index] = number,
-                None => return self.type_error("integer", item),
-            }
+            vector.integers_mut()[index] = self.integer_of_64_bits(item)?;
         }
         Ok(vector)
     }

@@ -1,5 +1,6 @@
 //! Accesses elements of vectors and arrays by index.
 
+mod bits;
 mod elements;
 mod make;
 mod shape;
@@ -8,6 +9,7 @@ use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
+pub(crate) use bits::{copy_bits, count_bits, fill_bits, find_bit, reverse_bits, same_bits};
 pub(crate) use elements::{bit, element, set_bit, set_element};
 use make::{float_vector, integer_vector, make_array};
 pub(crate) use shape::{AXES, Shape, is_vector, slot, text_of};
@@ -125,7 +127,7 @@ fn dimensions(cx: &mut Context, array: Value) -> Result<Vec<usize>, Exit> {
     }
 }
 
-fn bitwise(cx: &mut Context, args: Args<'_>, op: fn(bool, bool) -> bool) -> Answer {
+fn bitwise(cx: &mut Context, args: Args<'_>, op: fn(u64, u64) -> u64) -> Answer {
     for vector in &args[..2] {
         if !vector.is(ObjectKind::BitVector) || vector.length() != args[0].length() {
             return cx.type_error("bit-vector of the same length", *vector);
@@ -135,8 +137,6 @@ fn bitwise(cx: &mut Context, args: Args<'_>, op: fn(bool, bool) -> bool) -> Answ
     if !result.is(ObjectKind::BitVector) || result.length() != args[0].length() {
         return cx.type_error("bit-vector of the same length", result);
     }
-    for index in 0..result.length() {
-        set_bit(result, index, op(bit(args[0], index), bit(args[1], index)));
-    }
+    bits::combine_bits(result, args[0], args[1], op);
     Ok(result)
 }

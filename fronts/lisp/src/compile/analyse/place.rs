@@ -58,6 +58,9 @@ impl Analysis<'_> {
             return Ok(AnalysedPlace::Slot(self.named(object, bindings), self.hold(place.get(1))?));
         }
         let names = self.cx.world.names;
+        if head == names.the {
+            return self.open_place(place.caddr(), bindings);
+        }
         let function = self.cx.property(head, names.setf_update);
         let expander = self.cx.property(head, names.setf_method);
         let update = if !function.is_nil() {

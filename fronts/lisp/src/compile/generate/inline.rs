@@ -51,14 +51,13 @@ impl Generator<'_, '_> {
         self.b.ins().icmp_imm_s(IntCC::Equal, either, 0)
     }
 
-    /// Evaluates a fixnum; any other value is an error.
+    /// Evaluates the count of a `dotimes`; what is no number is an error.
     pub(super) fn count(&mut self, node: &TreeNode) -> Typed {
-        let typed = self.node(node);
+        let mut typed = self.node(node);
         if typed.of == Type::Any {
             let fixnum = self.is_fixnum(typed.value);
-            self.unless(fixnum, |it| {
-                it.import_checked(Helper::NotAnInteger, &[typed.value]);
-            });
+            let turns = |it: &mut Self| Typed::any(it.import_checked(Helper::Turns, &[typed.value]));
+            typed = self.either(fixnum, |_| typed, turns);
         }
         Typed { value: self.plain(typed), of: Type::Fixnum }
     }

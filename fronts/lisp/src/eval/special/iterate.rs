@@ -53,6 +53,20 @@ fn has_tags(body: Value) -> bool {
     body.iter().any(|statement| !statement.is_cons())
 }
 
+/// More turns than any program makes; a fixnum.
+const MOST_TURNS: f64 = (1_u64 << 60) as f64;
+
+impl Context {
+    /// Returns how often `dotimes` runs its body for a count: the least number of turns that is not below the count.
+    /// A count that is no fixnum is at most [`MOST_TURNS`], which is never reached.
+    pub(crate) fn turns(&mut self, count: Value) -> Result<i64, Exit> {
+        match count.as_fixnum() {
+            Some(count) => Ok(count),
+            None => Ok(self.number(count)?.ceil().clamp(-MOST_TURNS, MOST_TURNS) as i64),
+        }
+    }
+}
+
 /// Evaluates `(dotimes (variable count result) . body)`.
 pub(super) fn dotimes(cx: &mut Context, form: Value) -> Answer {
     in_block(cx, Value::NIL, |cx| {
@@ -61,7 +75,7 @@ pub(super) fn dotimes(cx: &mut Context, form: Value) -> Answer {
         cx.push(body)?;
         cx.push(spec)?;
         let count = cx.eval(spec.cadr())?;
-        let Some(count) = count.as_fixnum() else { return cx.type_error("integer", count) };
+        let count = cx.turns(count)?;
         let tags = has_tags(body);
         let saved = cx.save();
         let mut index = 0;
