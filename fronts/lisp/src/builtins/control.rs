@@ -15,6 +15,13 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("APPLY", 2, MANY, apply),
     builtin("EVAL", 1, 1, |cx, args| {
+        // As in EusLisp, an interpreted caller's lexical variables are visible to the form. Machine code has none.
+        let saved = cx.save();
+        let value = cx.eval(args[0])?;
+        cx.restore(&saved);
+        Ok(value)
+    }),
+    builtin("LARGESSE:EVAL-GLOBAL", 1, 1, |cx, args| {
         let saved = cx.save();
         cx.environment = Value::NIL;
         cx.local_functions = false;

@@ -7,11 +7,6 @@ use crate::value::Value;
 use crate::world::Package;
 use std::sync::Arc;
 
-/// Returns whether a byte ends a token.
-pub(super) fn delimits(byte: u8) -> bool {
-    byte <= b' ' || matches!(byte, b'(' | b')' | b'"' | b'\'' | b';' | b'`' | b',')
-}
-
 /// A token has bytes with letters in upper case, and may be quoted.
 #[derive(Default)]
 struct Token {
@@ -33,7 +28,7 @@ impl Reader<'_> {
                 None => match self.peek(cx)? {
                     None if bars => return self.early_end(cx),
                     None => return Ok(token),
-                    Some(byte) if !bars && delimits(byte) => return Ok(token),
+                    Some(byte) if !bars && self.delimits(byte) => return Ok(token),
                     Some(byte) => {
                         self.next(cx)?;
                         byte
@@ -82,22 +77,18 @@ impl Reader<'_> {
             return cx.error(ErrorClass::Reader, format!("too many colons in {text}"));
         };
         let package = &text[..at];
-        self.qualified(cx, package, name, token.colons == 1).map(Item::Value)
+        self.qualified(cx, package, name).map(Item::Value)
     }
 
-    fn qualified(&mut self, cx: &mut Context, package: &str, name: &str, external: bool) -> Answer {
+    /// Returns the symbol of `package:name`, which EusLisp's own programs also write for symbols that are not external.
+    /// A name that the package lacks becomes a symbol of it, so that only its use is an error.
+    fn qualified(&mut self, cx: &mut Context, package: &str, name: &str) -> Answer {
         if package.is_empty() {
             return cx.keyword(name);
         }
         let Some(found): Option<Arc<Package>> = cx.package_named(package) else {
             return cx.fail(ErrorClass::Reader, format!("there is no package {package}"));
         };
-        if external && found.number != cx.current_package().number {
-            return match found.find(name) {
-                Some((symbol, external)) if external || !found.has(name) => Ok(symbol),
-                _ => cx.fail(ErrorClass::Reader, format!("package {package} has no external symbol {name}")),
-            };
-        }
         cx.intern_in(&found, name, false)
     }
 
