@@ -9,7 +9,7 @@ PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
 COMMAND       = target/release/largesse
 
-.PHONY: all library command plugins demo test test-quick docs test-numa check-deep soak install uninstall dist test-dist clean cargo
+.PHONY: all library command plugins demo test test-quick docs test-numa check-deep soak lisp-compat install uninstall dist test-dist clean cargo
 
 all: library command plugins
 
@@ -70,6 +70,12 @@ check-deep: cargo
 	ci/foreign.sh
 	@$(MAKE) --no-print-directory dist test-dist
 	ci/containers.sh
+
+# EusLisp's and jskeus' own files beside eusgl; writes docs/lisp-compat.md. Fetches both repositories unless EUSLISP and
+# JSKEUS name folders with them.
+lisp-compat: cargo
+	@$(MAKE) --no-print-directory command
+	ci/lisp-compat.py
 
 # Far memory under many threads, a minute on each store; a thousand starts of Lisp threads; random Lisp programs, two
 # hours; random forms beside EusLisp; random calls, an hour for each target.

@@ -72,6 +72,12 @@ fn suites_give_expected_values() {
 }
 
 #[test]
+fn files_and_processes_are_reached() {
+    check(&["system.l"], settings(Sync::Safepoint, 0), 1);
+    check(&["system.l"], settings(Sync::Safepoint, 1000), 1);
+}
+
+#[test]
 fn gc_hook_runs_for_every_collection() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         value(

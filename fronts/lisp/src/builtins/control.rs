@@ -18,6 +18,13 @@ pub(super) const BUILTINS: &[Builtin] = &[
         if !args.or_nil(1).is_nil() {
             return cx.type_error("nil as environment, for environments are no objects", args[1]);
         }
+        // As in EusLisp, an interpreted caller's lexical variables are visible to the form. Machine code has none.
+        let saved = cx.save();
+        let value = cx.eval(args[0])?;
+        cx.restore(&saved);
+        Ok(value)
+    }),
+    builtin("LARGESSE:EVAL-GLOBAL", 1, 1, |cx, args| {
         let saved = cx.save();
         cx.environment = Value::NIL;
         cx.local_functions = false;

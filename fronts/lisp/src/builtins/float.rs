@@ -1,13 +1,12 @@
-//! Implements rounding, roots, powers, trigonometry, random numbers.
+//! Implements rounding, roots, powers, trigonometry.
 
 use super::number::{as_float, integer};
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{ErrorClass, Exit};
+use crate::error::ErrorClass;
 use crate::value::{ObjectKind, Value};
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive as _, Pow as _};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("FLOAT", 1, 1, |cx, args| args.float(cx, 0).and_then(|number| cx.float(number))),
@@ -45,11 +44,6 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("DEG2RAD", 1, 1, |cx, args| map(cx, args, f64::to_radians)),
     builtin("RAD2DEG", 1, 1, |cx, args| map(cx, args, f64::to_degrees)),
-    builtin("RANDOM", 1, 2, random),
-    builtin("SRANDOM", 1, 1, |cx, args| {
-        STATE.store(args.fixnum(cx, 0)?.cast_unsigned(), Ordering::Relaxed);
-        Ok(args[0])
-    }),
 ];
 
 fn map(cx: &mut Context, args: Args<'_>, function: fn(f64) -> f64) -> Answer {
@@ -106,25 +100,4 @@ fn power(cx: &mut Context, args: Args<'_>) -> Answer {
     }
     let (base, exponent) = (args.float(cx, 0)?, args.float(cx, 1)?);
     cx.float(base.powf(exponent))
-}
-
-static STATE: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
-
-/// Returns 64 random bits of splitmix64, whose state all threads share.
-fn chance() -> u64 {
-    let mut bits = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ bits >> 31
-}
-
-fn random(cx: &mut Context, args: Args<'_>) -> Result<Value, Exit> {
-    if let Some(limit) = args[0].as_fixnum() {
-        if limit <= 0 {
-            return cx.type_error("positive number", args[0]);
-        }
-        return Ok(Value::fixnum((chance() % limit.cast_unsigned()).cast_signed()));
-    }
-    let limit = args.float(cx, 0)?;
-    cx.float(limit * ((chance() >> 11) as f64 / (1_u64 << 53) as f64))
 }

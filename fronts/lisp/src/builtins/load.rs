@@ -12,19 +12,56 @@ use std::path::Path;
 
 pub(super) const BUILTINS: &[Builtin] = &[builtin("LOAD", 1, MANY, load)];
 
+/// Folder of EusLisp's own files where Debian's package `euslisp` installs them.
+const INSTALLED: &str = "/usr/share/euslisp/";
+
+/// Sets the variables that say where files are: `*eusdir*` and `*load-path*`.
+pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
+    let named = crate::options::environment("EUSDIR").filter(|path| !path.is_empty());
+    let root = named.map_or_else(|| INSTALLED.to_owned(), |path| with_slash(&path));
+    let eusdir = cx.installed_name("*EUSDIR*")?;
+    let text = cx.string(&root)?;
+    cx.define_special(eusdir, text);
+    let mark = cx.mark();
+    let folders = ["", "lib/", "lib/llib/", "lib/demo/"].map(|part| format!("{root}{part}"));
+    for folder in std::iter::once("./").chain(folders.iter().map(String::as_str)) {
+        let text = cx.string(folder)?;
+        cx.push(text)?;
+    }
+    let path = cx.stacked(mark)?;
+    cx.define_special(cx.world.names.load_path, path);
+    cx.define_special(cx.world.names.loading_folder, Value::NIL);
+    cx.define_special(cx.world.names.load_verbose, Value::NIL);
+    cx.release(mark);
+    Ok(())
+}
+
+fn with_slash(folder: &str) -> String {
+    if folder.is_empty() || folder.ends_with('/') { folder.to_owned() } else { format!("{folder}/") }
+}
+
+/// What `load` was asked for besides the file.
+struct LoadOptions {
+    /// The package in which the file is read, or nil for the current one.
+    package: Value,
+    verbose: bool,
+}
+
 impl Context {
     /// Returns the file of a name: the name itself, the compiled file (`.lc`) unless the source is newer, or the
-    /// source, in the directories of `*load-path*`.
+    /// source. A relative name is looked up in the folder of the file that is being loaded, in the current folder, then
+    /// in the folders of `*load-path*`.
     fn found_file(&mut self, name: &str) -> Result<Option<String>, Exit> {
         let mut directories = vec![String::new()];
-        for directory in self.global_value(self.world.names.load_path).iter() {
-            if directory.is(ObjectKind::String) {
-                let text = directory.text();
-                directories.push(if text.ends_with('/') || text.is_empty() {
-                    text.into_owned()
-                } else {
-                    format!("{text}/")
-                });
+        if !name.starts_with('/') {
+            let names = self.world.names;
+            let loading = self.global_value(names.loading_folder).car();
+            if loading.is(ObjectKind::String) {
+                directories.insert(0, with_slash(&loading.text()));
+            }
+            for directory in self.global_value(names.load_path).iter() {
+                let text = path_of(self, directory)?;
+                directories.push(with_slash(&text));
             }
         }
         Ok(self.blocked(|| {
@@ -41,6 +78,10 @@ impl Context {
 
     /// Evaluates a file form by form; changes of the current package end with the file.
     pub(crate) fn load_file(&mut self, name: &str) -> Answer {
+        self.load_with(name, &LoadOptions { package: Value::NIL, verbose: false })
+    }
+
+    fn load_with(&mut self, name: &str, options: &LoadOptions) -> Answer {
         let Some(path) = self.found_file(name)? else {
             if self.blocked(|| Path::new(name).is_dir()) {
                 return self.fail(ErrorClass::Io, format!("{name} is a folder, not a file"));
@@ -52,14 +93,14 @@ impl Context {
             std::fs::File::open(&path)?.read_to_end(&mut text).map(|_| text)
         });
         let text = self.io(read, &path)?;
-        let shown = self.string(&path)?;
+        if text.starts_with(b"\x7fELF") {
+            let message = format!("{path} holds machine code; only Lisp can be loaded: load its source");
+            return self.fail(ErrorClass::Io, message);
+        }
         let saved = self.save();
         self.environment = Value::NIL;
         self.local_functions = false;
-        self.push(shown)?;
-        self.bind_special(self.world.names.loading, shown)?;
-        let package = self.current_package().object;
-        self.bind_special(self.world.names.package, package)?;
+        self.bind_for_load(&path, options)?;
         if is_stored(&text) {
             let done = self.load_stored(&path, &text);
             if done == Err(Exit::Error) {
@@ -73,6 +114,37 @@ impl Context {
         Ok(self.truth(true))
     }
 
+    /// Binds the variables that a file may change, and those that tell it where it is.
+    fn bind_for_load(&mut self, path: &str, options: &LoadOptions) -> Result<(), Exit> {
+        let names = self.world.names;
+        let package = if options.package.is_nil() {
+            self.current_package().object
+        } else {
+            self.package_designated(options.package)?.object
+        };
+        if options.verbose {
+            let shown = self.show_short(package);
+            let note = format!(";; loading {path} into {shown}\n");
+            let stream = self.global_value(names.error_output);
+            self.write_bytes(stream, note.as_bytes())?;
+        }
+        let shown = self.string(path)?;
+        self.push(shown)?;
+        self.bind_special(names.loading, shown)?;
+        let folder = match path.rfind('/') {
+            Some(slash) if path.starts_with('/') || path.starts_with("./") => self.string(&path[..=slash])?,
+            Some(slash) => self.string(&format!("./{}", &path[..=slash]))?,
+            None => self.string("./")?,
+        };
+        self.push(folder)?;
+        let folders = self.cons(folder, self.global_value(names.loading_folder))?;
+        self.push(folders)?;
+        self.bind_special(names.loading_folder, folders)?;
+        self.bind_special(names.package, package)
+    }
+}
+
+impl Context {
     /// Evaluates every form of a text, which is that of the file `path` if one is given.
     pub(crate) fn load_text(&mut self, text: &[u8], path: Option<&str>) -> Result<(), Exit> {
         let mut reader = Reader::new(Source::text(text));
@@ -105,7 +177,17 @@ impl Context {
     }
 }
 
+/// Implements `(load file &key verbose package entry symbol-input symbol-output print ld-option)`. The keywords about
+/// object files have no meaning here.
 fn load(cx: &mut Context, args: Args<'_>) -> Answer {
+    let (mut package, mut verbose) = (Value::NIL, cx.global_value(cx.world.names.load_verbose));
+    for pair in args.from(1).chunks_exact(2) {
+        match cx.name_of(pair[0])?.as_str() {
+            "PACKAGE" => package = pair[1],
+            "VERBOSE" => verbose = pair[1],
+            _ => {}
+        }
+    }
     let path = path_of(cx, args[0])?;
-    cx.load_file(&path)
+    cx.load_with(&path, &LoadOptions { package, verbose: !verbose.is_nil() })
 }

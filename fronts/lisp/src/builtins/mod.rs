@@ -9,9 +9,12 @@ mod format;
 mod hash;
 mod list;
 mod load;
+mod memory;
 pub(crate) mod number;
 mod object;
 mod package;
+mod random;
+mod reflection;
 mod search;
 mod sequence;
 mod sort;
@@ -19,6 +22,7 @@ pub(crate) mod stream;
 mod string;
 mod symbol;
 mod system;
+mod unix;
 pub(crate) mod vector;
 
 use crate::context::Context;
@@ -38,10 +42,13 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
         number::BUILTINS,
         object::BUILTINS,
         package::BUILTINS,
+        random::BUILTINS,
+        reflection::BUILTINS,
         search::BUILTINS,
         sequence::BUILTINS,
         sort::BUILTINS,
         load::BUILTINS,
+        memory::BUILTINS,
         stream::BUILTINS,
         string::BUILTINS,
         symbol::BUILTINS,
@@ -53,10 +60,17 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
         crate::numeric::JSKEUS_BUILTINS,
         crate::geometry::BUILTINS,
         crate::stored::BUILTINS,
-    ] {
+    ]
+    .into_iter()
+    .chain(unix::TABLES)
+    {
         cx.install(table)?;
     }
+    unix::variables(cx)?;
     system::variables(cx)?;
     stream::variables(cx)?;
+    load::variables(cx)?;
+    random::variables(cx)?;
+    package::variables(cx)?;
     number::variables(cx)
 }

@@ -128,6 +128,61 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("APROPOS-LIST", 1, 2, apropos_list),
 ];
 
+/// Defines the variables of the predefined packages, such as `*unix-package*`.
+pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
+    for (number, (name, _)) in crate::world::package::FIRST.iter().enumerate() {
+        let symbol = cx.installed_name(&format!("*{name}-PACKAGE*"))?;
+        let package = cx.package_numbered(number).object;
+        cx.define_special(symbol, package);
+    }
+    Ok(())
+}
+
+impl Context {
+    /// Returns what the slot of a package holds in EusLisp, which has vectors where this Lisp has tables.
+    pub(crate) fn package_view(&mut self, package: &Package, slot: Value) -> Result<Option<Value>, Exit> {
+        let slot = self.show_name(slot);
+        let external = slot.starts_with("sym");
+        let symbols: Vec<Value> = package
+            .symbols()
+            .into_iter()
+            .filter_map(|(symbol, is_external)| (is_external || !external).then_some(symbol))
+            .collect();
+        let value = match slot.as_str() {
+            "names" => {
+                let mark = self.mark();
+                for name in package.names() {
+                    let name = self.string(&name)?;
+                    self.push(name)?;
+                }
+                self.stacked(mark)?
+            }
+            "use" => {
+                let used: Vec<Value> = package.uses().iter().map(|used| used.object).collect();
+                self.list(&used)?
+            }
+            "used-by" => {
+                let users: Vec<Value> = self
+                    .packages()
+                    .iter()
+                    .filter(|user| user.uses().iter().any(|used| used.number == package.number))
+                    .map(|user| user.object)
+                    .collect();
+                self.list(&users)?
+            }
+            "symcount" | "intsymcount" => Value::fixnum(symbols.len() as i64),
+            "symvector" | "intsymvector" => {
+                // Free places hold 0.
+                let mut places = symbols;
+                places.resize(places.len() * 2 + 10, Value::fixnum(0));
+                self.vector_from(&places)?
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(value))
+    }
+}
+
 fn package_or_current(cx: &mut Context, value: Value) -> Result<Arc<Package>, Exit> {
     if value.is_nil() { Ok(cx.current_package()) } else { cx.package_designated(value) }
 }

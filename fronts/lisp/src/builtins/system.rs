@@ -56,28 +56,6 @@ pub(super) const BUILTINS: &[Builtin] = &[
             Err(_) => cx.type_error("time in seconds", args[0]),
         }
     }),
-    builtin("UNIX:GETPID", 0, 0, |_, _| Ok(Value::fixnum(i64::from(std::process::id())))),
-    builtin("UNIX:GETWD", 0, 0, |cx, _| {
-        let found = std::env::current_dir();
-        let path = cx.io(found, "the working directory")?;
-        cx.string(&path.to_string_lossy())
-    }),
-    builtin("UNIX:CHDIR", 1, 1, |cx, args| {
-        let path = super::stream::path_of(cx, args[0])?;
-        let done = std::env::set_current_dir(&path);
-        cx.io(done, &path)?;
-        Ok(cx.truth(true))
-    }),
-    builtin("UNIX:ACCESS", 1, 2, |cx, args| {
-        let path = super::stream::path_of(cx, args[0])?;
-        Ok(cx.truth(std::fs::metadata(path).is_ok()))
-    }),
-    builtin("UNIX:UNLINK", 1, 1, |cx, args| {
-        let path = super::stream::path_of(cx, args[0])?;
-        let done = std::fs::remove_file(&path);
-        cx.io(done, &path)?;
-        Ok(Value::fixnum(0))
-    }),
     builtin("LISP-IMPLEMENTATION-TYPE", 0, 0, |cx, _| cx.string("Largesse Lisp")),
     builtin("LISP-IMPLEMENTATION-VERSION", 0, 0, |cx, _| {
         cx.string(&format!("Largesse Lisp {}, a dialect of EusLisp", env!("CARGO_PKG_VERSION")))
@@ -90,8 +68,19 @@ pub(super) const BUILTINS: &[Builtin] = &[
 
 pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
     let mark = cx.mark();
-    for name in
-        ["UNIX", "THREAD", "PTHREAD", "WORD-SIZE=64", "EUS", "COMMON", "IEEE-FLOATING-POINT", "LARGESSE"]
+    for name in [
+        "UNIX",
+        "LINUX",
+        "THREAD",
+        "PTHREAD",
+        "WORD-SIZE=64",
+        "EUS",
+        "COMMON",
+        "IEEE-FLOATING-POINT",
+        "LARGESSE",
+    ]
+    .into_iter()
+    .chain([if cfg!(target_arch = "x86_64") { "X86_64" } else { "AARCH64" }])
     {
         let keyword = cx.keyword(name)?;
         cx.push(keyword)?;
@@ -107,10 +96,17 @@ pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
     }
     let list = cx.stacked(mark)?;
     cx.define_special(argv, list);
-    cx.release(mark);
+    cx.push(list)?;
+    // A program starts itself again by this name, so that it must be one that a shell finds.
+    let path = std::env::current_exe()
+        .map_or_else(|_| "largesse-lisp".to_owned(), |path| path.display().to_string());
+    let name = cx.string(&path)?;
     let program = cx.installed_name("*PROGRAM-NAME*")?;
-    let name = cx.string("largesse lisp")?;
     cx.define_special(program, name);
+    let line = cx.cons(name, list)?;
+    let whole = cx.installed_name("*EUSTOP-ARGUMENT*")?;
+    cx.define_special(whole, line);
+    cx.release(mark);
     let ticks = cx.installed_name("INTERNAL-TIME-UNITS-PER-SECOND")?;
     cx.define_special(ticks, Value::fixnum(1_000_000));
     Ok(())
@@ -173,16 +169,16 @@ fn room(cx: &mut Context, _: Args<'_>) -> Answer {
     Ok(Value::NIL)
 }
 
-/// Returns the resource usage of the process as `(user-seconds system-seconds maximum-resident ...)`.
+/// Returns the resource usage of the process or of its children as `(user-seconds system-seconds maximum-resident ...)`.
 fn getrusage(cx: &mut Context, args: Args<'_>) -> Answer {
-    if args[0] != Value::fixnum(0) {
-        return cx.error_about(
-            ErrorClass::Range,
-            "getrusage accepts only 0, the process".to_owned(),
-            args[0],
-        );
-    }
-    let usage = crate::options::usage();
+    let usage = match args[0].as_fixnum() {
+        Some(0) => crate::options::usage(),
+        Some(-1) => crate::options::usage_of_children(),
+        _ => {
+            let message = "getrusage takes 0, the process, or -1, its children";
+            return cx.error_about(ErrorClass::Range, message.to_owned(), args[0]);
+        }
+    };
     let mark = cx.mark();
     for (index, number) in usage.iter().enumerate() {
         let value = if index < 2 { cx.float(*number)? } else { Value::fixnum(*number as i64) };

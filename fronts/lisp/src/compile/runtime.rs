@@ -136,6 +136,10 @@ helpers! {
     Cons cons(car: Value, cdr: Value) |cx, car, cdr| cx.cons(car, cdr);
     /// Allocates an integer that may be larger than a fixnum.
     Integer integer(number: i64) |cx, number| cx.integer_from(number);
+    ListPart list_part(form: Value, value: Value, index: usize) |cx, form, value, index| {
+        cx.set_fixed(Fixed::Form, form);
+        cx.list_part(value, index)
+    };
     NotAList not_a_list(form: Value, value: Value) |cx, form, value| {
         if !form.is_nil() {
             cx.set_fixed(Fixed::Form, form);

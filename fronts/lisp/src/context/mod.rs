@@ -119,19 +119,20 @@ impl Context {
         Ok(())
     }
 
-    /// Handles the reasons for a poll: Ctrl-C, objects to finalize, a collection to report to `*gc-hook*`.
+    /// Handles the reasons for a poll: Ctrl-C, other signals, objects to finalize, a collection to report to `*gc-hook*`.
     #[cold]
     fn attend(&mut self) -> Result<(), Exit> {
         while let Some(object) = self.mutator.next_finalizable() {
             self.finalize(Value::object_at(object.as_ptr().expose_provenance()));
         }
         self.check_interrupt()?;
+        self.handle_signals()?;
         self.tell_gc_hook()
     }
 
-    /// Fails once for each Ctrl-C, so that cleanup forms run during the exit.
+    /// Fails once for each Ctrl-C, so that cleanup forms run during the exit, unless the program handles it.
     fn check_interrupt(&mut self) -> Result<(), Exit> {
-        if self.forget_interrupts() { Err(Exit::Interrupt) } else { Ok(()) }
+        if self.forget_interrupts() && !self.handle_interrupt()? { Err(Exit::Interrupt) } else { Ok(()) }
     }
 
     /// Ignores all interrupts up to now in this evaluation. Returns whether there was one.

@@ -79,6 +79,9 @@ impl Context {
 
     fn eval_pushed(&mut self, form: Value, mark: RootMark) -> Answer {
         let head = form.get(0);
+        if form.get(1).is_symbol_object() {
+            return self.dotted_slot(form);
+        }
         let function = if head.is_symbol_object() {
             if self.local_functions
                 && let Some(found) = self.local_function(head)
@@ -113,7 +116,7 @@ impl Context {
         function.is_cons() && function.get(0) == self.world.names.lambda
     }
 
-    /// Evaluates a macro call or `(object . slot)`, or signals an undefined function.
+    /// Evaluates a macro call, or signals an undefined function.
     #[inline(never)]
     fn eval_rare(&mut self, form: Value, head: Value, function: Value) -> Answer {
         if function.is_cons() && function.get(0) == self.world.names.macro_ {
@@ -123,9 +126,6 @@ impl Context {
             return self.eval(expansion);
         }
         self.set_fixed(Fixed::Form, form);
-        if form.get(1).is_symbol_object() {
-            return self.dotted_slot(head, form.get(1));
-        }
         let name = self.show_short(head);
         self.error_about(ErrorClass::Undefined, format!("undefined function {name}"), head)
     }
@@ -151,13 +151,10 @@ impl Context {
         Ok(())
     }
 
-    /// Evaluates `((lambda ...) ...)` or `(object . slot)`, or signals that the head is not a function.
+    /// Evaluates `((lambda ...) ...)`, or signals that the head is not a function.
     #[inline(never)]
     fn eval_odd_head(&mut self, form: Value, head: Value) -> Answer {
         self.set_fixed(Fixed::Form, form);
-        if !head.is_cons() && form.get(1).is_symbol_object() {
-            return self.dotted_slot(head, form.get(1));
-        }
         if head.is_cons() && head.get(0) == self.world.names.lambda {
             let keep = self.mark();
             self.push(form)?;
@@ -172,10 +169,12 @@ impl Context {
         self.error_about(ErrorClass::Undefined, format!("{shown} is not a function"), head)
     }
 
-    /// Evaluates `(object . slot)`, EusLisp's short form of slot access.
-    fn dotted_slot(&mut self, variable: Value, name: Value) -> Answer {
-        let object = self.eval(variable)?;
-        self.slot_named(object, name)
+    /// Evaluates `(object . slot)`, EusLisp's short form of slot access. The object may be any form.
+    #[inline(never)]
+    fn dotted_slot(&mut self, form: Value) -> Answer {
+        self.set_fixed(Fixed::Form, form);
+        let object = self.eval(form.get(0))?;
+        self.slot_named(object, form.get(1))
     }
 
     pub(crate) fn slot_named(&mut self, object: Value, name: Value) -> Answer {
@@ -184,6 +183,11 @@ impl Context {
             if let Some(index) = self.slot_index(class, name) {
                 return Ok(object.slot(index));
             }
+        }
+        if let Some(package) = self.package_of_object(object)
+            && let Some(value) = self.package_view(&package, name)?
+        {
+            return Ok(value);
         }
         let (shown, slot) = (self.show_short(object), self.show_short(name));
         self.error_about(ErrorClass::Type, format!("{shown} has no slot {slot}"), object)

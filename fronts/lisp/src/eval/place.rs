@@ -34,15 +34,15 @@ fn open(cx: &mut Context, place: Value) -> Result<EvaluatedPlace, Exit> {
         return Ok(EvaluatedPlace::Variable(place));
     }
     let head = place.car();
-    if !head.is_symbol_object() {
-        return cx.type_error("place", place);
-    }
-    if place.get(1).is_symbol_object() {
+    if place.is_cons() && place.get(1).is_symbol_object() {
         let name = place.get(1);
         cx.push(name)?;
         let object = cx.eval(head)?;
         cx.push(object)?;
         return Ok(EvaluatedPlace::Slot { object, name });
+    }
+    if !head.is_symbol_object() {
+        return cx.type_error("place", place);
     }
     let names = cx.world.names;
     if head == names.the {

@@ -12,6 +12,12 @@ const SOURCES: &[&str] = &[
     include_str!("threads.l"),
     include_str!("lists.l"),
     include_str!("tools.l"),
+    include_str!("readtables.l"),
+    include_str!("streams.l"),
+    include_str!("pathnames.l"),
+    include_str!("system.l"),
+    include_str!("tables.l"),
+    include_str!("infix.l"),
     include_str!("prompt.l"),
     include_str!("compile-file.l"),
 ];

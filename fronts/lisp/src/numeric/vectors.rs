@@ -166,9 +166,11 @@ pub(super) fn norm2(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.float(inner_product(a, a))
 }
 
+/// Returns the vector of length 1 with the direction of the argument; a vector of length 0 remains what it is.
 pub(super) fn normalize(cx: &mut Context, args: Args<'_>) -> Answer {
     let a = args.floats(cx, 0)?;
     let length = inner_product(a, a).sqrt();
+    let length = if length == 0.0 { 1.0 } else { length };
     let out = args.result_floats(cx, 1, a.len())?;
     fill(out, |i| a[i] / length);
     Ok(out)

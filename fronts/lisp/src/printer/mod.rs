@@ -92,7 +92,9 @@ impl Printer<'_> {
         } else if let Some(number) = value.word_float() {
             self.text(&float_text(number));
         } else if value.is_symbol() {
-            self.symbol(cx, value);
+            if !self.labelled(value) {
+                self.symbol(cx, value);
+            }
         } else if value.is_cons() || value.is_object() {
             self.compound(cx, value, level)?;
         } else {
@@ -108,16 +110,25 @@ impl Printer<'_> {
         self.text(&text);
     }
 
-    fn compound(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
-        if let Some(shared) = &mut self.shared {
-            match shared.label(value) {
-                shared::Label::None => {}
-                shared::Label::First(number) => self.text(&format!("#{number}=")),
-                shared::Label::Again(number) => {
-                    self.text(&format!("#{number}#"));
-                    return Ok(());
-                }
+    /// Prints the label of a value that is printed more than once. Returns whether that stands for the value.
+    fn labelled(&mut self, value: Value) -> bool {
+        let Some(shared) = &mut self.shared else { return false };
+        match shared.label(value) {
+            shared::Label::None => false,
+            shared::Label::First(number) => {
+                self.text(&format!("#{number}="));
+                false
             }
+            shared::Label::Again(number) => {
+                self.text(&format!("#{number}#"));
+                true
+            }
+        }
+    }
+
+    fn compound(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
+        if self.labelled(value) {
+            return Ok(());
         }
         if value.is_cons() {
             return self.list(cx, value, level);

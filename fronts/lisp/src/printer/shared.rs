@@ -1,9 +1,9 @@
 //! Labels values that are printed more than once: `#1=` at the first place, `#1#` at the others.
 
-use crate::value::{ObjectKind, Value};
+use crate::value::{ObjectKind, Value, symbol};
 use std::collections::HashMap;
 
-/// Holds the conses and vectors reached more than once, with the label each got when first printed, and the last
+/// Holds the conses, vectors and symbols without a package that are reached more than once, with the label each got when first printed, and the last
 /// label.
 pub(super) struct SharedLabels(HashMap<u64, Option<u32>>, u32);
 
@@ -19,12 +19,13 @@ impl SharedLabels {
         let mut seen = HashMap::new();
         let mut ahead = vec![value];
         while let Some(value) = ahead.pop() {
-            if !(value.is_cons() || value.is(ObjectKind::Vector)) {
+            let is_symbol = is_uninterned(value);
+            if !(value.is_cons() || value.is(ObjectKind::Vector) || is_symbol) {
                 continue;
             }
             let count = seen.entry(value.0).or_insert(0_u32);
             *count += 1;
-            if *count > 1 {
+            if *count > 1 || is_symbol {
                 continue;
             }
             if value.is_cons() {
@@ -52,4 +53,9 @@ impl SharedLabels {
             }
         }
     }
+}
+
+/// Returns whether a value is a symbol of no package, which without labels would be read as several symbols.
+fn is_uninterned(value: Value) -> bool {
+    value.is_symbol_object() && value.get(symbol::PACKAGE).is_nil()
 }

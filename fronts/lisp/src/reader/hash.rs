@@ -1,6 +1,6 @@
 //! Reads the syntax that begins with `#`.
 
-use super::{Item, Reader, token};
+use super::{Item, Meaning, Reader, token};
 use crate::builtins::vector::AXES;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
@@ -14,7 +14,13 @@ impl Reader<'_> {
             let digit = i64::from(digit - b'0');
             number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(digit));
         }
-        let Some(byte) = self.next(cx)? else { return self.early_end(cx) };
+        let Some(read) = self.next(cx)? else { return self.early_end(cx) };
+        let byte = match self.table.after_hash(read) {
+            Meaning::Standard(byte) => byte,
+            Meaning::Function(function) => {
+                return self.call_macro(cx, function, read, Some(number)).map(Item::Value);
+            }
+        };
         let value = match (byte.to_ascii_lowercase(), number) {
             (b'\'', None) => self.wrapped(cx, cx.world.names.function)?,
             (b'(', None) => {
@@ -35,7 +41,8 @@ impl Reader<'_> {
                 cx.integers_from_list(list)?
             }
             (b'*', None) => self.bits(cx)?,
-            (b'a' | b'f' | b'i', Some(rank)) => {
+            (b'a' | b'f' | b'i', rank) => {
+                let rank = rank.unwrap_or(1);
                 if !(1..=AXES as i64).contains(&rank) {
                     return cx.error(ErrorClass::Reader, format!("an array of {rank} axes"));
                 }
@@ -48,11 +55,25 @@ impl Reader<'_> {
                 };
                 cx.array_from_contents(kind, rank as usize, contents)?
             }
-            (b'x', None) => self.radix(cx, 16)?,
-            (b'o', None) => self.radix(cx, 8)?,
-            (b'b', None) => self.radix(cx, 2)?,
-            (b'd', None) => self.radix(cx, 10)?,
-            (b'.', None) => {
+            // As in EusLisp, the number in `#0x1f` means nothing.
+            (b'x', _) => self.radix(cx, 16)?,
+            (b'o', _) => self.radix(cx, 8)?,
+            (b'b', _) => self.radix(cx, 2)?,
+            (b'd', _) => self.scaled(cx, std::f64::consts::PI / 180.0)?,
+            (b'r', _) => self.scaled(cx, 180.0 / std::f64::consts::PI)?,
+            (b's' | b'j' | b'v' | b'p', None) => {
+                let contents = self.value(cx)?;
+                cx.push(contents)?;
+                let maker = match byte.to_ascii_lowercase() {
+                    b's' => "LARGESSE:READ-STRUCTURE",
+                    b'j' => "LARGESSE:READ-OBJECT",
+                    b'v' => "LARGESSE:READ-VECTOR",
+                    _ => "PATHNAME",
+                };
+                let maker = cx.installed_name(maker)?;
+                cx.apply(maker, &[contents])?
+            }
+            (b'.' | b',', None) => {
                 let form = self.value(cx)?;
                 cx.push(form)?;
                 cx.eval(form)?
@@ -86,12 +107,19 @@ impl Reader<'_> {
         Ok(Item::Value(value))
     }
 
+    /// Reads a number and multiplies it: `#d180` is an angle in degrees as radians.
+    fn scaled(&mut self, cx: &mut Context, factor: f64) -> Answer {
+        let value = self.value(cx)?;
+        let number = cx.number(value)?;
+        cx.float(number * factor)
+    }
+
     /// Reads `#\a` as the code of a: characters are integers.
     fn character(&mut self, cx: &mut Context) -> Answer {
         let Some(first) = self.next(cx)? else { return self.early_end(cx) };
         let mut name = vec![first];
         while let Some(byte) = self.peek(cx)? {
-            if token::delimits(byte) || !first.is_ascii_alphanumeric() {
+            if self.delimits(byte) || !first.is_ascii_alphanumeric() {
                 break;
             }
             self.next(cx)?;
@@ -110,6 +138,8 @@ impl Reader<'_> {
             b"RETURN" | b"CR" => 13,
             b"ESCAPE" | b"ESC" => 27,
             b"SPACE" => 32,
+            b"LPAREN" => 40,
+            b"RPAREN" => 41,
             b"RUBOUT" | b"DELETE" | b"DEL" => 127,
             _ => {
                 let name = String::from_utf8_lossy(&name).into_owned();

@@ -6,8 +6,10 @@
 mod backquote;
 mod hash;
 mod labels;
+mod readtable;
 mod source;
 mod token;
+mod user_macro;
 
 pub(crate) use source::Source;
 pub(crate) use token::looks_like_number;
@@ -16,11 +18,15 @@ use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::Value;
 use labels::Labels;
+use readtable::{Meaning, Readtable};
 
 /// Reads successive values from a source.
 pub(crate) struct Reader<'a> {
     source: Source<'a>,
     labels: Labels,
+    table: Readtable,
+    /// The character that ends the list of `read-delimited-list`.
+    closer: Option<u8>,
     /// Whether the last error was an early end of the input.
     pub(crate) incomplete: bool,
     /// Position where the last outermost form begins, in a text.
@@ -43,14 +49,21 @@ enum Item {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(source: Source<'a>) -> Reader<'a> {
-        Reader { source, labels: Labels::none(), incomplete: false, start: 0, extra: None }
+        Reader {
+            source,
+            labels: Labels::none(),
+            table: Readtable::STANDARD,
+            closer: None,
+            incomplete: false,
+            start: 0,
+            extra: None,
+        }
     }
 
     /// Returns the next value, or none at the end. Restores the root stack.
     pub(crate) fn read(&mut self, cx: &mut Context) -> Result<Option<Value>, Exit> {
         let mark = cx.mark();
-        self.incomplete = false;
-        self.labels = Labels::new(cx)?;
+        self.begin(cx)?;
         loop {
             self.start = self.source.position();
             match self.item(cx)? {
@@ -80,6 +93,19 @@ impl<'a> Reader<'a> {
         self.extra.take().and_then(|at| self.source.line_at(at - 1))
     }
 
+    /// Forgets the last value's labels, and takes the current readtable.
+    fn begin(&mut self, cx: &mut Context) -> Result<(), Exit> {
+        self.incomplete = false;
+        self.labels = Labels::new(cx)?;
+        self.table = Readtable::current(cx)?;
+        Ok(())
+    }
+
+    /// Returns whether a byte ends a token.
+    fn delimits(&self, byte: u8) -> bool {
+        self.closer == Some(byte) || self.table.delimits(byte)
+    }
+
     fn early_end<T>(&mut self, cx: &mut Context) -> Result<T, Exit> {
         self.incomplete = true;
         let begin = self.form_line().map_or(String::new(), |line| format!(" that begins in line {line}"));
@@ -96,7 +122,13 @@ impl<'a> Reader<'a> {
 
     fn item(&mut self, cx: &mut Context) -> Result<Item, Exit> {
         cx.check_stack()?;
-        let Some(byte) = self.next(cx)? else { return Ok(Item::End) };
+        let Some(read) = self.next(cx)? else { return Ok(Item::End) };
+        let byte = match self.table.meaning(read) {
+            Meaning::Standard(byte) => byte,
+            Meaning::Function(function) => {
+                return self.call_macro(cx, function, read, None).map(Item::Value);
+            }
+        };
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Ok(Item::Nothing),
             b';' => {
@@ -122,7 +154,10 @@ impl<'a> Reader<'a> {
             }
             b'"' => self.string(cx).map(Item::Value),
             b'#' => self.hash(cx),
-            _ => self.token(cx, byte),
+            b'%' if self.peek(cx)? == Some(b'(') => {
+                self.call_macro(cx, cx.world.names.read_formula, read, None).map(Item::Value)
+            }
+            _ => self.token(cx, read),
         }
     }
 

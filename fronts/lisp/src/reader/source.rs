@@ -1,6 +1,5 @@
 //! Provides text from a byte slice or a stream.
 
-use super::token::delimits;
 use crate::context::Context;
 use crate::error::Exit;
 use crate::value::Value;
@@ -33,9 +32,9 @@ impl<'a> Source<'a> {
         self.line_at(self.position().saturating_sub(1))
     }
 
-    /// Returns the rest of a token of a text whose first byte was read, and goes to its end. None for a stream, or if
+    /// Returns the token of a text whose first byte was read, and goes to its end. `None` for a stream, or if
     /// the token has quotes, colons or bytes that are not ASCII.
-    pub(super) fn plain_token(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn plain_token(&mut self, delimits: impl Fn(u8) -> bool) -> Option<&'a [u8]> {
         let Source::Text { bytes, at } = self else { return None };
         let (bytes, start): (&'a [u8], usize) = (bytes, *at - 1);
         let length = bytes[start..].iter().position(|byte| delimits(*byte)).unwrap_or(bytes.len() - start);

@@ -7,11 +7,6 @@ use crate::value::Value;
 use crate::world::Package;
 use std::sync::Arc;
 
-/// Returns whether a byte ends a token.
-pub(super) fn delimits(byte: u8) -> bool {
-    byte <= b' ' || matches!(byte, b'(' | b')' | b'"' | b'\'' | b';' | b'`' | b',')
-}
-
 /// A token has bytes with letters in upper case, and may be quoted.
 #[derive(Default)]
 struct Token {
@@ -33,7 +28,7 @@ impl Reader<'_> {
                 None => match self.peek(cx)? {
                     None if bars => return self.early_end(cx),
                     None => return Ok(token),
-                    Some(byte) if !bars && delimits(byte) => return Ok(token),
+                    Some(byte) if !bars && self.delimits(byte) => return Ok(token),
                     Some(byte) => {
                         self.next(cx)?;
                         byte
@@ -64,7 +59,9 @@ impl Reader<'_> {
     }
 
     pub(super) fn token(&mut self, cx: &mut Context, first: u8) -> Result<Item, Exit> {
-        if let Some(plain) = self.source.plain_token() {
+        let (table, closer) = (self.table, self.closer);
+        let delimits = |byte| closer == Some(byte) || table.delimits(byte);
+        if let Some(plain) = self.source.plain_token(delimits) {
             return self.plain(cx, plain);
         }
         let token = self.scan(cx, Some(first))?;
@@ -85,7 +82,7 @@ impl Reader<'_> {
             return cx.error(ErrorClass::Reader, format!("too many colons in {text}"));
         };
         let package = &text[..at];
-        self.qualified(cx, package, name, token.colons == 1).map(Item::Value)
+        self.qualified(cx, package, name).map(Item::Value)
     }
 
     /// Returns the value of a token without quotes and colons.
@@ -106,19 +103,15 @@ impl Reader<'_> {
         }
     }
 
-    fn qualified(&mut self, cx: &mut Context, package: &str, name: &str, external: bool) -> Answer {
+    /// Returns the symbol of `package:name`, which EusLisp's own programs also write for symbols that are not external.
+    /// A name that the package lacks becomes a symbol of it, so that only its use is an error.
+    fn qualified(&mut self, cx: &mut Context, package: &str, name: &str) -> Answer {
         if package.is_empty() {
             return cx.keyword(name);
         }
         let Some(found): Option<Arc<Package>> = cx.package_named(package) else {
             return cx.fail(ErrorClass::Reader, format!("there is no package {package}"));
         };
-        if external && found.number != cx.current_package().number {
-            return match found.find(name) {
-                Some((symbol, external)) if external || !found.has(name) => Ok(symbol),
-                _ => cx.fail(ErrorClass::Reader, format!("package {package} has no external symbol {name}")),
-            };
-        }
         cx.intern_in(&found, name, false)
     }
 

@@ -17,6 +17,7 @@ impl LispWorld {
             tables,
             names: Names::unset(),
             interrupts: AtomicU32::new(0),
+            signals: super::PendingSignals::default(),
             collections_told: AtomicU64::new(0),
             method_epoch: AtomicU64::new(1),
             bindings: Mutex::default(),
@@ -95,6 +96,8 @@ impl Context {
             names.print_level,
             names.debug,
             names.loading,
+            names.readtable,
+            names.signal_handlers,
         ] {
             self.define_special(variable, Value::NIL);
         }

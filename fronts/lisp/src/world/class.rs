@@ -42,10 +42,11 @@ pub(crate) const THREAD: u16 = 23;
 pub(crate) const MUTEX: u16 = 24;
 pub(crate) const CONDITION: u16 = 25;
 pub(crate) const SEMAPHORE: u16 = 26;
-pub(crate) const ERROR: u16 = 27;
+pub(crate) const BROADCAST_STREAM: u16 = 27;
+pub(crate) const ERROR: u16 = 28;
 /// Number of the first class below `error`; they are in the order of
 /// [`ErrorClass::ALL`](crate::error::ErrorClass::ALL).
-pub(crate) const ERRORS: u16 = 28;
+pub(crate) const ERRORS: u16 = 29;
 
 /// Returns the number of a class, for headers.
 pub(crate) fn number(class: Value) -> u16 {

@@ -12,7 +12,7 @@ use crate::value::{ObjectKind, Value};
 /// A predefined class has a name, the numbers of its superclass and metaclass, and its own slots.
 type First = (&'static str, u16, u16, &'static [&'static str]);
 
-const FIRST: [First; 28] = [
+const FIRST: [First; 29] = [
     ("OBJECT", OBJECT, METACLASS, &[]),
     ("CONS", OBJECT, METACLASS, &["CAR", "CDR"]),
     ("PROPERTIED-OBJECT", OBJECT, METACLASS, &["PLIST"]),
@@ -50,6 +50,7 @@ const FIRST: [First; 28] = [
     ("MUTEX", PROPERTIED, METACLASS, &["NATIVE"]),
     ("CONDITION", PROPERTIED, METACLASS, &["NATIVE"]),
     ("SEMAPHORE", PROPERTIED, METACLASS, &["NATIVE"]),
+    ("BROADCAST-STREAM", STREAM, METACLASS, &["DESTINATIONS"]),
     ("ERROR", PROPERTIED, METACLASS, &["CODE", "MESSAGE", "FORM", "OBJECT"]),
 ];
 

@@ -13,12 +13,14 @@ mod names;
 mod native;
 pub(crate) mod package;
 mod packages;
+mod signals;
 mod tables;
 
 pub(crate) use method_cache::{CACHED_METHODS, CachedMethod};
 pub(crate) use names::Names;
 pub(crate) use native::{Native, OpenFile};
 pub(crate) use package::{KEYWORD, LISP, Package, USER};
+pub(crate) use signals::PendingSignals;
 pub(crate) use tables::Tables;
 
 use crate::heap::Lisp;
@@ -34,6 +36,8 @@ pub(crate) struct LispWorld {
     pub(crate) names: Names,
     /// Number of interrupts. Each thread remembers the number at which its evaluation ended or began.
     pub(crate) interrupts: AtomicU32,
+    /// Signals for which the program has functions.
+    pub(crate) signals: PendingSignals,
     /// Number of collections reported to `*gc-hook*`.
     pub(crate) collections_told: AtomicU64,
     /// Epoch that every definition of a method increments: caches of an older epoch are stale.
@@ -45,7 +49,7 @@ pub(crate) struct LispWorld {
     /// The compiler, created at its first use.
     pub(crate) compiler: Mutex<Option<crate::compile::Compiler>>,
     pub(crate) started: std::time::Instant,
-    /// The files on the command line, for `*argv*`.
+    /// The files on the command line and the program's arguments, for `*argv*`.
     pub(crate) arguments: Vec<String>,
     /// Formats the memory report of the heap's backing.
     pub(crate) backing_report: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,

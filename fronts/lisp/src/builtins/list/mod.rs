@@ -9,7 +9,8 @@ use super::compare::equal;
 use super::search::Matcher;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::value::Value;
+use crate::value::{ObjectKind, Value};
+use crate::world::class;
 use copy::{append, butlast, copy_alist, copy_tree, nconc};
 pub(crate) use copy::{copy, reverse_onto};
 use sets::{
@@ -132,18 +133,28 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("LIST-INSERT", 3, 3, list_insert),
 ];
 
+impl Context {
+    /// Returns the car (index 0) or cdr (1) of a value that is no cons: nil of nil, and a slot of an instance of a class
+    /// below `cons`, such as a queue.
+    #[cold]
+    pub(crate) fn list_part(&mut self, value: Value, index: usize) -> Answer {
+        if value.is_nil() {
+            return Ok(value);
+        }
+        if value.is(ObjectKind::Instance) && self.derives(self.world.class_of(value), class::CONS) {
+            return Ok(value.slot(index));
+        }
+        self.type_error("list", value)
+    }
+}
+
 /// Follows `a` and `d` steps; nil ends the path.
 #[inline]
 fn path(cx: &mut Context, value: Value, steps: &[u8]) -> Answer {
     let mut at = value;
     for step in steps {
-        if !at.is_cons() {
-            if at.is_nil() {
-                return Ok(at);
-            }
-            return cx.type_error("list", at);
-        }
-        at = at.get(usize::from(*step == b'd'));
+        let index = usize::from(*step == b'd');
+        at = if at.is_cons() { at.get(index) } else { cx.list_part(at, index)? };
     }
     Ok(at)
 }

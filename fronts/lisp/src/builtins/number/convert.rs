@@ -153,6 +153,14 @@ impl Context {
         self.quotient(top, bottom)
     }
 
+    /// Returns a ratio of value 0 for `:init`, which sets it.
+    pub(crate) fn zero_ratio(&mut self) -> Answer {
+        let ratio = self.new_slots(ObjectKind::Ratio, class::RATIO, 2)?;
+        ratio.set_slot(0, Value::fixnum(0));
+        ratio.set_slot(1, Value::fixnum(1));
+        Ok(ratio)
+    }
+
     pub(super) fn quotient(&mut self, top: BigInt, bottom: BigInt) -> Answer {
         if bottom.is_zero() {
             return self.by_zero();

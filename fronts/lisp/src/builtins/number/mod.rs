@@ -58,6 +58,20 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("INTEGERP", 1, 1, |cx, args| Ok(cx.truth(args[0].is_fixnum() || args[0].is(ObjectKind::Bignum)))),
     builtin("FIXNUMP", 1, 1, |cx, args| Ok(cx.truth(args[0].is_fixnum()))),
     builtin("BIGNUMP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::Bignum)))),
+    builtin("LARGESSE:SET-RATIO", 3, 3, |cx, args| {
+        if !args[0].is(ObjectKind::Ratio) {
+            return cx.type_error("ratio", args[0]);
+        }
+        let value = cx.ratio(args[1], args[2])?;
+        let (top, bottom) = if value.is(ObjectKind::Ratio) {
+            (value.slot(0), value.slot(1))
+        } else {
+            (value, Value::fixnum(1))
+        };
+        args[0].set_slot(0, top);
+        args[0].set_slot(1, bottom);
+        Ok(args[0])
+    }),
     builtin("RATIOP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::Ratio)))),
     builtin("RATIONALP", 1, 1, |cx, args| {
         Ok(cx.truth(args[0].is_fixnum() || args[0].is(ObjectKind::Bignum) || args[0].is(ObjectKind::Ratio)))

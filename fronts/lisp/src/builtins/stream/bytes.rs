@@ -1,7 +1,8 @@
 //! Reads and writes streams, byte by byte.
 
 use super::slots::{
-    BUFFER, COUNT, DIRECTION, FILE, INPUT, OUTPUT, STDERR, STDIN, STDOUT, TAIL, has_class, string_stream,
+    BUFFER, COUNT, DESTINATIONS, DIRECTION, FILE, INPUT, OUTPUT, STDERR, STDIN, STDOUT, TAIL, has_class,
+    is_two_way, string_stream,
 };
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
@@ -37,6 +38,16 @@ impl Context {
         Ok(stream)
     }
 
+    /// Returns an input stream from which a program's read macro reads text that is no stream.
+    pub(crate) fn input_from_text(&mut self, text: &[u8]) -> Answer {
+        self.string_input(text)
+    }
+
+    /// Returns the number of bytes read from a stream of [`Context::input_from_text`].
+    pub(crate) fn consumed_of_text(&self, stream: Value) -> usize {
+        stream.slot(COUNT).as_fixnum().unwrap_or(0).cast_unsigned() as usize
+    }
+
     pub(crate) fn string_output_bytes(&mut self, stream: Value) -> Vec<u8> {
         let count = stream.slot(COUNT).as_fixnum().unwrap_or(0).cast_unsigned() as usize;
         let buffer = stream.slot(BUFFER);
@@ -63,9 +74,12 @@ impl Context {
         for _ in 0..8 {
             if stream.is_nil() || stream == self.world.names.t {
                 stream = self.global_value(standard);
-            } else if has_class(stream, class::IO_STREAM) {
+            } else if is_two_way(self, stream) {
                 stream = stream.slot(slot);
-            } else if has_class(stream, class::STRING_STREAM) || has_class(stream, class::FILE_STREAM) {
+            } else if has_class(stream, class::STRING_STREAM)
+                || has_class(stream, class::FILE_STREAM)
+                || (slot == OUTPUT && has_class(stream, class::BROADCAST_STREAM))
+            {
                 return Ok(stream);
             } else {
                 break;
@@ -90,6 +104,15 @@ impl Context {
         }
         if has_class(stream, class::STRING_STREAM) {
             return self.append(stream, bytes);
+        }
+        if has_class(stream, class::BROADCAST_STREAM) {
+            let mark = self.mark();
+            for destination in self.alive(stream.slot(DESTINATIONS))? {
+                self.check_stack()?;
+                self.write_bytes(destination, bytes)?;
+            }
+            self.release(mark);
+            return Ok(());
         }
         stream.set_slot(COUNT, Value::fixnum(i64::from(bytes[bytes.len() - 1])));
         let number = stream.slot(FILE);

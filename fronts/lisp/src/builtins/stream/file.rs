@@ -1,13 +1,16 @@
 //! Opens, flushes and closes file streams.
 
-use super::slots::{COUNT, DIRECTION, FILE, NAME, STDOUT, has_class};
+use super::slots::{
+    COUNT, DIRECTION, FILE, INPUT, NAME, OUTPUT, STDERR, STDIN, STDOUT, has_class, is_two_way,
+};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
 use crate::world::{Native, OpenFile, class};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
 pub(super) fn file_stream(cx: &mut Context, file: Value, direction: Value) -> Answer {
@@ -19,7 +22,7 @@ pub(super) fn file_stream(cx: &mut Context, file: Value, direction: Value) -> An
     Ok(stream)
 }
 
-pub(super) fn flush(cx: &mut Context, stream: Value) -> Answer {
+pub(crate) fn flush(cx: &mut Context, stream: Value) -> Answer {
     let stream = cx.output(stream)?;
     if has_class(stream, class::FILE_STREAM) {
         let number = stream.slot(FILE);
@@ -99,8 +102,94 @@ pub(super) fn open(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(stream)
 }
 
+/// Returns a two-way stream that reads from one file and writes to another.
+pub(crate) fn pipe_stream(cx: &mut Context, reader: File, writer: File) -> Answer {
+    let names = cx.world.names;
+    let mark = cx.mark();
+    let ends = [
+        (OpenFile { reader: Some(BufReader::new(reader)), ..OpenFile::default() }, names.input),
+        (OpenFile { writer: Some(BufWriter::new(writer)), ..OpenFile::default() }, names.output),
+    ];
+    for (held, direction) in ends {
+        let stream = file_stream(cx, Value::NIL, direction)?;
+        stream.set_slot(FILE, cx.world.tables.hold(Native::File(Arc::new(Mutex::new(held)))));
+        cx.finalize_later(stream);
+        cx.push(stream)?;
+    }
+    let class = cx.world.class_object(class::IO_STREAM);
+    let both = cx.new_instance(class)?;
+    both.set_slot(INPUT, cx.root(mark, 0));
+    both.set_slot(OUTPUT, cx.root(mark, 1));
+    cx.release(mark);
+    Ok(both)
+}
+
+/// Returns the open file of a stream; of a two-way stream that of its input.
+pub(crate) fn open_file(cx: &mut Context, stream: Value) -> Result<Arc<Mutex<OpenFile>>, Exit> {
+    let end = if is_two_way(cx, stream) { stream.slot(INPUT) } else { stream };
+    if has_class(end, class::FILE_STREAM)
+        && let Some(Native::File(file)) = cx.world.tables.native(end.slot(FILE))
+    {
+        return Ok(file);
+    }
+    cx.type_error("stream of an open file", stream)
+}
+
+/// Applies a function to the open file of a stream, or of one of the numbers 0, 1 and 2. Returns none for a stream
+/// without a file.
+pub(crate) fn with_file<R>(
+    cx: &mut Context,
+    stream: Value,
+    act: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<R>,
+) -> Result<Option<R>, Exit> {
+    let stream = if is_two_way(cx, stream) { stream.slot(INPUT) } else { stream };
+    let number = if has_class(stream, class::FILE_STREAM) { stream.slot(FILE) } else { stream };
+    let standard = match number.as_fixnum() {
+        _ if has_class(stream, class::STRING_STREAM) => return Ok(None),
+        Some(number) if number == STDIN || (stream == number_value(0)) => Some(0),
+        Some(number) if number == STDOUT || (stream == number_value(1)) => Some(1),
+        Some(number) if number == STDERR || (stream == number_value(2)) => Some(2),
+        _ => None,
+    };
+    let file = if stream.is_fixnum() { None } else { cx.world.tables.native(number) };
+    let done = match (standard, file) {
+        (Some(0), _) => act(std::io::stdin().as_fd()),
+        (Some(1), _) => act(std::io::stdout().as_fd()),
+        (Some(_), _) => act(std::io::stderr().as_fd()),
+        (None, Some(Native::File(file))) => {
+            let file = crate::threads::lock(&file);
+            let reader = file.reader.as_ref().map(|reader| reader.get_ref().as_fd());
+            match reader.or_else(|| file.writer.as_ref().map(|writer| writer.get_ref().as_fd())) {
+                Some(descriptor) => act(descriptor),
+                None => return Ok(None),
+            }
+        }
+        _ => return cx.type_error("stream, or descriptor 0, 1 or 2", stream),
+    };
+    cx.io(done, "stream").map(Some)
+}
+
+fn number_value(number: i64) -> Value {
+    Value::fixnum(number)
+}
+
+impl Context {
+    /// Writes out what the standard streams hold back, before another program writes to the same files.
+    pub(crate) fn flush_standard_streams(&mut self) {
+        // A stream that cannot be written says so at the program's own next write.
+        let _ = self.blocked(|| std::io::stdout().flush());
+    }
+}
+
 pub(super) fn close(cx: &mut Context, stream: Value) -> Result<(), Exit> {
     if has_class(stream, class::STRING_STREAM) {
+        return Ok(());
+    }
+    if is_two_way(cx, stream) {
+        close(cx, stream.slot(INPUT))?;
+        return close(cx, stream.slot(OUTPUT));
+    }
+    if has_class(stream, class::BROADCAST_STREAM) {
         return Ok(());
     }
     if !has_class(stream, class::FILE_STREAM) {

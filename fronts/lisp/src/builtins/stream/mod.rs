@@ -15,8 +15,8 @@ use crate::reader::{Reader, Source};
 use crate::value::Value;
 use crate::world::class;
 use bytes::unread;
-pub(crate) use file::path_of;
-use file::{close, file_stream, flush, open};
+use file::{close, file_stream, open};
+pub(crate) use file::{flush, open_file, path_of, pipe_stream, with_file};
 use slots::{COUNT, INPUT, OUTPUT, STDERR, STDIN, STDOUT, string_stream};
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -107,6 +107,12 @@ pub(super) const BUILTINS: &[Builtin] = &[
             None => at_end(cx, args, 1),
         }
     }),
+    builtin("READ-DELIMITED-LIST", 1, 3, |cx, args| {
+        let closer = args.fixnum(cx, 0)? as u8;
+        let stream = cx.input(args.or_nil(1))?;
+        cx.push(stream)?;
+        Reader::new(Source::Stream(stream)).read_delimited(cx, closer)
+    }),
     builtin("READ-CHAR", 0, 4, |cx, args| {
         let stream = cx.input(args.or_nil(0))?;
         match cx.read_byte(stream)? {
@@ -145,11 +151,6 @@ pub(super) const BUILTINS: &[Builtin] = &[
             None => at_end(cx, args, 1),
         }
     }),
-    builtin("PROBE-FILE", 1, 1, |cx, args| {
-        let path = path_of(cx, args[0])?;
-        let there = cx.blocked(|| std::fs::metadata(&path).is_ok());
-        Ok(if there { args[0] } else { Value::NIL })
-    }),
     builtin("DELETE-FILE", 1, 1, |cx, args| {
         let path = path_of(cx, args[0])?;
         let done = cx.blocked(|| std::fs::remove_file(&path));
@@ -185,7 +186,6 @@ pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
     terminal.set_slot(INPUT, names.standard_input.get(crate::value::symbol::VALUE));
     terminal.set_slot(OUTPUT, names.standard_output.get(crate::value::symbol::VALUE));
     cx.define_special(names.terminal_io, terminal);
-    cx.define_special(names.load_path, Value::NIL);
     Ok(())
 }
 

@@ -20,6 +20,8 @@ pub(super) const COUNT: usize = 3;
 pub(super) const TAIL: usize = 4;
 /// Slot of a file stream that holds the number of the open file.
 pub(super) const FILE: usize = 5;
+/// Slot of a broadcast stream that holds the list of streams it writes to.
+pub(super) const DESTINATIONS: usize = 5;
 /// Slot of a file stream that holds the name of the file.
 pub(super) const NAME: usize = 6;
 
@@ -33,6 +35,11 @@ pub(super) const STDERR: i64 = -3;
 /// Returns whether a value is a direct instance of a numbered class.
 pub(super) fn has_class(value: Value, number: u16) -> bool {
     value.is(ObjectKind::Instance) && value.header().class() == number
+}
+
+/// Returns whether a value is a two-way stream, of the class itself or one that a program derived.
+pub(super) fn is_two_way(cx: &Context, value: Value) -> bool {
+    value.is(ObjectKind::Instance) && cx.derives(cx.world.class_of(value), class::IO_STREAM)
 }
 
 /// Signals a type error unless a value is a well-formed string stream.

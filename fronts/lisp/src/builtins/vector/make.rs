@@ -74,11 +74,17 @@ impl Context {
                 break;
             }
         }
-        let entity = self.new_vector_of_kind(kind, volume(&sizes))?;
+        self.array_of(kind, &sizes, contents)
+    }
+
+    /// Allocates an array with the elements of nested sequences, which the caller keeps alive. As in EusLisp, a row may
+    /// have fewer elements than the array.
+    fn array_of(&mut self, kind: ObjectKind, sizes: &[usize], contents: Value) -> Answer {
+        let entity = self.new_vector_of_kind(kind, volume(sizes))?;
         self.push(entity)?;
         let mut index = 0;
-        self.fill_axis(entity, &sizes, contents, &mut index)?;
-        self.new_array(entity, &sizes)
+        self.fill_axis(entity, sizes, contents, &mut index)?;
+        self.new_array(entity, sizes)
     }
 
     fn fill_axis(
@@ -94,12 +100,15 @@ impl Context {
             return Ok(());
         };
         let mark = self.mark();
-        if crate::builtins::sequence::items(self, contents)? != *size {
-            return self.error_about(ErrorClass::Range, "rows of different lengths".to_owned(), contents);
+        let given = crate::builtins::sequence::items(self, contents)?;
+        if given > *size {
+            let message = format!("a row of {given} elements for {size} places");
+            return self.error_about(ErrorClass::Range, message, contents);
         }
-        for at in 0..*size {
+        for at in 0..given {
             self.fill_axis(entity, inner, self.root(mark, at), index)?;
         }
+        *index += (size - given) * volume(inner);
         self.release(mark);
         Ok(())
     }
@@ -174,7 +183,7 @@ pub(super) fn make_array(cx: &mut Context, args: Args<'_>) -> Answer {
         return Ok(array);
     }
     if !contents.is_nil() && sizes.len() > 1 {
-        return cx.array_from_contents(kind, sizes.len(), contents);
+        return cx.array_of(kind, &sizes, contents);
     }
     let entity = cx.new_vector_of_kind(kind, total)?;
     cx.push(entity)?;

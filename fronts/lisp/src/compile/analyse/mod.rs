@@ -163,6 +163,10 @@ impl Analysis<'_> {
 
     fn compound(&mut self, form: Word) -> Done<TreeNode> {
         let (head, rest) = (form.get(0), form.get(1));
+        if rest.is_symbol_object() {
+            let (object, name) = (self.form(head)?, self.constant(rest)?);
+            return Ok(TreeNode::Runtime(Helper::SlotNamed, vec![object, name]));
+        }
         if !head.is_symbol_object() {
             return self.odd_head(form);
         }
@@ -176,10 +180,6 @@ impl Analysis<'_> {
         if function.car() == self.cx.world.names.macro_ {
             let expansion = self.expand(form, function)?;
             return self.form(expansion);
-        }
-        if rest.is_symbol_object() && function == Word::UNBOUND {
-            let (object, name) = (self.variable(head)?, self.constant(rest)?);
-            return Ok(TreeNode::Runtime(Helper::SlotNamed, vec![object, name]));
         }
         let arguments = self.arguments(form)?;
         self.call(form, head, arguments)
@@ -204,15 +204,11 @@ impl Analysis<'_> {
     }
 
     fn odd_head(&mut self, form: Word) -> Done<TreeNode> {
-        let (head, rest) = (form.get(0), form.get(1));
+        let head = form.get(0);
         if head.car() == self.cx.world.names.lambda {
             let function = TreeNode::Closure(self.function(Word::NIL, head.cdr(), Word::NIL)?);
             let arguments = self.arguments(form)?;
             return Ok(TreeNode::Apply { form: self.hold(form)?, function: Box::new(function), arguments });
-        }
-        if !head.is_cons() && rest.is_symbol_object() {
-            let (object, name) = (self.constant(head)?, self.constant(rest)?);
-            return Ok(TreeNode::Runtime(Helper::SlotNamed, vec![object, name]));
         }
         refuse(format!("{} is not a function", self.shown(head)))
     }

@@ -50,12 +50,12 @@ impl Analysis<'_> {
             return Ok(AnalysedPlace::Variable(place));
         }
         let head = place.car();
-        if !head.is_symbol_object() {
-            return refuse(format!("{} is not a place", self.shown(place)));
-        }
-        if place.get(1).is_symbol_object() {
+        if place.is_cons() && place.get(1).is_symbol_object() {
             let object = self.form(head)?;
             return Ok(AnalysedPlace::Slot(self.named(object, bindings), self.hold(place.get(1))?));
+        }
+        if !head.is_symbol_object() {
+            return refuse(format!("{} is not a place", self.shown(place)));
         }
         let names = self.cx.world.names;
         if head == names.the {

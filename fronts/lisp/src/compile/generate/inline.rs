@@ -234,11 +234,10 @@ impl Generator<'_, '_> {
             |it| Typed::any(it.part(value, index)),
             |it| {
                 let nil = it.b.ins().icmp_imm_s(IntCC::Equal, value, 0);
-                it.unless(nil, |it| {
-                    let form = it.number(form.0);
-                    it.import_checked(Helper::NotAList, &[form, value]);
-                });
-                it.nil()
+                it.either(nil, Self::nil, |it| {
+                    let (form, index) = (it.number(form.0), it.number(index as u64));
+                    Typed::any(it.import_checked(Helper::ListPart, &[form, value, index]))
+                })
             },
         )
     }

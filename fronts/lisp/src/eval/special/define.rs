@@ -63,15 +63,46 @@ fn document(cx: &mut Context, name: Value, body: Value) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Returns the name that a form defines, which must not be a special form.
+/// Special forms that are macros in EusLisp, so that its programs define their own.
+const REDEFINABLE: [&str; 21] = [
+    "loop",
+    "push",
+    "pushnew",
+    "pop",
+    "incf",
+    "decf",
+    "dotimes",
+    "dolist",
+    "do",
+    "do*",
+    "when",
+    "unless",
+    "case",
+    "prog1",
+    "multiple-value-bind",
+    "until",
+    "psetq",
+    "defvar",
+    "defparameter",
+    "defclass",
+    "instance",
+];
+
+/// Returns the name that a form defines, which must not be a special form of EusLisp.
 fn definable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
     let name = form.cadr();
     if !name.is_symbol_object() || !form.cddr().is_cons() {
         return malformed(cx, form);
     }
-    if name.get(symbol::FUNCTION).as_special_form().is_some() {
+    if name.get(symbol::FUNCTION).as_special_form().is_some()
+        && !REDEFINABLE.contains(&cx.show_name(name).as_str())
+    {
         let shown = cx.show_short(name);
         return cx.error_about(ErrorClass::Type, format!("{shown} is a special form"), name);
+    }
+    let (old, keep) = (name.get(symbol::FUNCTION), cx.world.names.keep_builtin);
+    if old.is(ObjectKind::Builtin) && keep.get(symbol::FUNCTION) != Value::UNBOUND {
+        cx.apply(keep, &[name])?;
     }
     Ok(name)
 }

@@ -300,8 +300,11 @@ impl Context {
         }
         let kind = if self.derives(class, class::ARRAY) { ObjectKind::Array } else { ObjectKind::Instance };
         let slots = class.slot(class::slot::VARIABLES).length();
-        if self.derives(class, class::CONS) {
+        if number == class::CONS {
             return self.cons(Value::NIL, Value::NIL);
+        }
+        if number == class::RATIO {
+            return self.zero_ratio();
         }
         if self.derives(class, class::SYMBOL) || self.derives(class, class::METACLASS) {
             return self.type_error("class whose instances instantiate makes", class);
