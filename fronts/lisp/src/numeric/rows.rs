@@ -61,10 +61,10 @@ pub(super) fn transform_rows(cx: &mut Context, args: Args<'_>) -> Answer {
     let back = !args.or_nil(4).is_nil();
     for row in 0..from.rows {
         let p: [f64; 3] = std::array::from_fn(|i| from.at(row, i) - if back { position[i] } else { 0.0 });
-        for i in 0..3 {
+        for (i, offset) in position.iter().enumerate() {
             let turned = |j| if back { rotation.at(j, i) } else { rotation.at(i, j) };
             let x = turned(0) * p[0] + turned(1) * p[1] + turned(2) * p[2];
-            to.set(row, i, if back { x } else { x + position[i] });
+            to.set(row, i, if back { x } else { x + offset });
         }
     }
     Ok(args[3])

@@ -13,7 +13,8 @@ use std::sync::Arc;
 enum Input {
     /// Input is there, or the stream has ended: a read returns at once.
     Ready,
-    StandardInput,
+    /// The standard input of the process.
+    Terminal,
     File(Arc<std::sync::Mutex<crate::world::OpenFile>>),
 }
 
@@ -24,7 +25,7 @@ fn input_of(cx: &mut Context, stream: Value) -> Result<Input, Exit> {
     }
     let number = stream.slot(FILE);
     if number == Value::fixnum(STDIN) {
-        return Ok(Input::StandardInput);
+        return Ok(Input::Terminal);
     }
     match cx.world.tables.native(number) {
         Some(Native::File(file)) => {
@@ -47,7 +48,7 @@ fn readable(input: &Input) -> bool {
     };
     match input {
         Input::Ready => true,
-        Input::StandardInput => wait(std::os::fd::AsFd::as_fd(&std::io::stdin())),
+        Input::Terminal => wait(std::os::fd::AsFd::as_fd(&std::io::stdin())),
         Input::File(file) => match &crate::threads::lock(file).reader {
             Some(reader) => wait(std::os::fd::AsFd::as_fd(reader.get_ref())),
             None => false,
