@@ -35,6 +35,8 @@ fn refusal(lisp: &mut Interpreter, name: &str, form: &str) -> Option<String> {
 
 #[test]
 fn builtins_take_the_arguments_of_the_manual() {
+    // Some functions make files, whose names are nil here.
+    std::env::set_current_dir(env!("CARGO_TARGET_TMPDIR")).unwrap();
     with_lisp(|lisp| {
         let (mut failures, mut tried) = (String::new(), 0);
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
