@@ -20,7 +20,7 @@ struct report {
     uint64_t generation, blocks, slots, range_start, range_len, min_bytes, max_bytes;
     uint32_t header, pages, enabled, locked, patched;
     int32_t node;
-    uint64_t far, far_segments, far_store, limit[3], counters[14], not_granted[CAUSES], advised[ADVISED][2];
+    uint64_t far, far_segments, far_store, limit[5], counters[14], not_granted[CAUSES], advised[ADVISED][2];
 };
 
 static struct block blocks[3];
@@ -72,7 +72,7 @@ int main(int n, char **words) {
         report.blocks = (uintptr_t)all;
     }
 
-    struct signpost post = {"LARGESSE", 6, sizeof(struct report), (uintptr_t)&report};
+    struct signpost post = {"LARGESSE", 7, sizeof(struct report), (uintptr_t)&report};
     memcpy(post.magic, "LARGESSE", 8);
     if (!strcmp(mode, "newer")) {
         post.version = 99;

@@ -178,7 +178,6 @@ fn copy_object(cx: &mut Context, seen: &mut std::collections::HashMap<Value, Val
         cx.push(first)?;
         let (mut from, mut to) = (value, first);
         loop {
-            cx.put_root(keep, from);
             seen.insert(from, to);
             let part = copy_object(cx, seen, from.get(0))?;
             to.set(0, part);
@@ -188,6 +187,8 @@ fn copy_object(cx: &mut Context, seen: &mut std::collections::HashMap<Value, Val
                 to.set(1, rest);
                 return Ok(first);
             }
+            // Before the allocation: another thread may cut the list here, and then nothing else keeps the rest.
+            cx.put_root(keep, rest);
             let next = cx.cons(Value::NIL, Value::NIL)?;
             to.set(1, next);
             (from, to) = (rest, next);

@@ -94,15 +94,22 @@ impl Context {
         }
     }
 
-    /// Returns an integer that an element of an integer-vector can hold.
+    /// Returns the integer that an element of an integer-vector holds after `value` was stored in it: floats are
+    /// rounded, as in EusLisp.
     #[inline]
     pub(crate) fn integer_of_64_bits(&mut self, value: Value) -> Result<i64, Exit> {
         match value.as_fixnum() {
             Some(number) => Ok(number),
-            None => match as_big(value).and_then(|number| number.to_i64()) {
-                Some(number) => Ok(number),
-                None => self.type_error("integer of 64 bits", value),
-            },
+            None => self.wide_integer_of_64_bits(value),
+        }
+    }
+
+    #[cold]
+    fn wide_integer_of_64_bits(&mut self, value: Value) -> Result<i64, Exit> {
+        let rounded = as_float(value).and_then(|number| number.round().to_i64());
+        match rounded.or_else(|| as_big(value)?.to_i64()) {
+            Some(number) => Ok(number),
+            None => self.type_error("integer of 64 bits", value),
         }
     }
 
