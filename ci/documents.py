@@ -71,7 +71,7 @@ def script(language, text):
         "sh": None,
         "r": "cat > example.R <<'END OF FILE'\n{}END OF FILE\nRscript example.R",
         "python": "cat > example.py <<'END OF FILE'\n{}END OF FILE\npython3 example.py",
-        "lisp": "cat > example.l <<'END OF FILE'\n(dolist (form '(\n{})) (print (eval form)))\nEND OF FILE\n"
+        "lisp": "cat > example.l <<'END OF FILE'\n(dolist (form '(\n{})) (print (largesse:eval-global form)))\nEND OF FILE\n"
         "largesse lisp example.l",
         # The first line of an example in C is a comment with the commands that compile and run it.
         "c": f"cat > {named.group(2)} <<'END OF FILE'\n{{}}END OF FILE\n{named.group(1)}" if named else "false: no command",
