@@ -1,5 +1,5 @@
-//! What jskeus' files need beside functions with recorded answers: the order of loading, collisions of meshes,
-//! refusals of windows, and streams that have input.
+//! Tests features that jskeus' files need and that have no recorded answers: the order of loading, collisions of
+//! meshes, refusals of windows, and streams that have input.
 
 use largesse_arena::NearMemory;
 use largesse_gc::GcSettings;

@@ -11,7 +11,7 @@ use crate::{coverage, limit_state};
 use core::time::Duration;
 use largesse_settings::Short;
 
-/// What takes the memory is read when this part of the reserve, in fifths, has been used.
+/// The largest users of the memory are looked up when this part of the reserve, in fifths, has been used.
 const READ_AT: u64 = 2;
 /// The program ends when this part of the reserve, in fifths, has been used. The tables and buffers of far memory, and
 /// the least that it has resident, take up to three fifths of the smallest reserve.
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// Watches memory that cannot be evicted.
 #[derive(Debug, Default)]
 pub(crate) struct Exhaustion {
-    /// What takes the memory, once it was read.
+    /// The largest users of the memory, in words; `None` before they were looked up.
     cause: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 pub(crate) struct LimitedMemory {
     range: &'static Reserved,
     near: NearMemory,
-    /// Made at the first change-over, and kept: it also has the mappings that the program made meanwhile.
+    /// Made at the first change-over, and kept: it also has the mappings that the program made while the heap was far.
     far: OnceLock<Far>,
     /// Whether `far` has the range. It changes under the heap's lock.
     is_far: AtomicBool,

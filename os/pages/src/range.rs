@@ -95,7 +95,7 @@ impl Reserved {
     }
 
     /// Puts the contents of committed spans on large pages, as far as the kernel has some (Linux 6.1). Contents do not
-    /// change, and threads may use them meanwhile; pages without contents get memory, too.
+    /// change, and threads may use them during the call; pages without contents get memory, too.
     pub fn collapse(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::collapse(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Populate, len, errno })
     }

@@ -45,18 +45,27 @@ fn words(start: usize, span: usize) -> impl Iterator<Item = (&'static AtomicU64,
     })
 }
 
-#[test]
-fn used_memory_becomes_far_in_place() {
+/// Commits the first [`SPANS`] spans of a new range, and opens a userfaultfd. `None`, with a line that says why, if
+/// the kernel cannot move pages.
+fn committed_range() -> Option<(Arc<Broker>, Userfault, &'static Reserved)> {
     let broker = Broker::start().unwrap();
     let Ok(faults) = broker.call(|| Userfault::open(&OPEN_METHODS)) else {
-        return skipped("no userfaultfd here");
+        skipped("no userfaultfd here");
+        return None;
     };
     if !faults.can_move() {
-        return skipped("this kernel does not move pages");
+        skipped("this kernel does not move pages");
+        return None;
     }
     let range: &'static Reserved = Box::leak(Box::new(Reserved::new((SPANS + 4) * SPAN, SPAN).unwrap()));
-    let start_at = range.start().as_ptr().expose_provenance();
     range.commit(0, SPANS * SPAN, PageKind::Thp).unwrap();
+    Some((broker, faults, range))
+}
+
+#[test]
+fn used_memory_becomes_far_in_place() {
+    let Some((broker, faults, range)) = committed_range() else { return };
+    let start_at = range.start().as_ptr().expose_provenance();
     // The last two spans are committed and never used: they are zero.
     let used = SPANS - 2;
     (0..used)
@@ -152,16 +161,8 @@ fn released_memory_is_near_again() {
 /// Far memory becomes near and far again while a thread uses it: no word changes.
 #[test]
 fn far_memory_is_near_again_and_far_again() {
-    let broker = Broker::start().unwrap();
-    let Ok(faults) = broker.call(|| Userfault::open(&OPEN_METHODS)) else {
-        return skipped("no userfaultfd here");
-    };
-    if !faults.can_move() {
-        return skipped("this kernel does not move pages");
-    }
-    let range: &'static Reserved = Box::leak(Box::new(Reserved::new((SPANS + 4) * SPAN, SPAN).unwrap()));
+    let Some((broker, faults, range)) = committed_range() else { return };
     let start_at = range.start().as_ptr().expose_provenance();
-    range.commit(0, SPANS * SPAN, PageKind::Thp).unwrap();
     let used = SPANS - 2;
     (0..used)
         .flat_map(|span| words(start_at, span))

@@ -13,7 +13,7 @@ impl<B: Backing> LargeBlockHeap<B> {
     }
 
     /// Calls `f` with each run of spans that may hold something, counted from the start of the range, until it fails. No
-    /// other thread is inside the heap meanwhile.
+    /// other thread is inside the heap during these calls.
     pub fn each_warm_run<E>(&self, f: impl FnMut(Range<usize>) -> Result<(), E>) -> Result<(), E> {
         self.inner.with(|inner| inner.arena.warm_runs().try_for_each(f))
     }

@@ -31,7 +31,7 @@ pub(super) fn assoc_if(cx: &mut Context, args: Args<'_>, part: fn(Value) -> Valu
 
 pub(super) fn member(cx: &mut Context, args: Args<'_>) -> Answer {
     let matcher = Matcher::of(cx, args.from(2))?;
-    // What is no list has no members, as in EusLisp.
+    // A value that is no list has no members, as in EusLisp.
     let found = along(cx, args[1], |cx, tail| Ok(matcher.matches(cx, args[0], tail.get(0))?.then_some(tail)));
     found.map(|found| found.unwrap_or(Value::NIL))
 }

@@ -24,7 +24,7 @@ pub(crate) fn items(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
     let count = slice.range.len();
     if slice.vector != sequence && matches!(slice.kind(), ObjectKind::FloatVector | ObjectKind::IntegerVector)
     {
-        // Numbers that do not fit in a word are allocated, and the array may get another vector meanwhile.
+        // Numbers that do not fit in a word are allocated, and during an allocation another thread may give the array another vector.
         for index in 0..count {
             let value = elt(cx, sequence, index)?;
             cx.push(value)?;

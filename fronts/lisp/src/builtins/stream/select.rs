@@ -9,7 +9,7 @@ use crate::world::{Native, class};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 
-/// What a stream is read from.
+/// The source that a stream is read from.
 enum Input {
     /// Input is there, or the stream has ended: a read returns at once.
     Ready,
