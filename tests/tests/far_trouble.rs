@@ -17,8 +17,8 @@ fn program(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("far_trouble.c", &["-lpthread", "-O2"])
 }
 
-/// Runs `far_trouble.c` with the arguments `words` and a file as its store, once as each user, and passes each result
-/// to `check`.
+/// Runs `far_trouble.c` with the arguments `words` and a file as its store: once as the current user, and if that is
+/// root, once as an ordinary user. Passes each result to `check`.
 fn over_file(words: &[&str], check: impl Fn(Ran)) {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };

@@ -13,7 +13,8 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// Enters code that may take any lock of the library.
+    /// Marks the calling thread as being inside the library, and blocks its signals until the result is dropped: a
+    /// signal handler that ran in between could want a lock of the library that this thread holds.
     pub(crate) fn enter() -> Inside {
         let blocked = Some(Blocked::handlers());
         Inside { _mark: Mark::set(), _blocked: blocked }

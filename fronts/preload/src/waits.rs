@@ -53,8 +53,8 @@ impl WaitMonitor {
         WaitMonitor { began: Instant::now(), period: WaitTotals::default(), is_reported: false }
     }
 
-    /// Prints the line if a period has ended in which threads waited for at least [`REPORTED_WAIT`], for the first
-    /// time.
+    /// Prints the line about long waits for far memory, once in a process: when a period has ended in which threads
+    /// waited for at least [`REPORTED_WAIT`].
     pub(crate) fn check(&mut self) {
         let at = self.began.elapsed();
         let Some(far) = heap::far().filter(|_| self.is_due(at)) else { return };

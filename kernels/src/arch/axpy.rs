@@ -153,7 +153,7 @@ impl<V: Nans> AxpyCall<V> {
         unsafe { self.factor.mul_add(read(at), V::load(self.y.add(at))) }
     }
 
-    /// Stores the results from element `at` on, and returns the results of the next block.
+    /// Stores `results`, which are those of the block from element `at` on, and computes those of the next block.
     #[inline(always)]
     unsafe fn put_and_read<const K: usize>(
         &self,

@@ -16,7 +16,7 @@ pub struct Residency {
     pub node: Option<u32>,
 }
 
-/// The result of [`Inspector::ask`].
+/// What is known about the residency of a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The residency was read page by page.

@@ -27,12 +27,13 @@ const QUEUE_PAGES: usize = 1024;
 
 const _: () = assert!(SLOTS * size_of::<RequestSlot>() <= PAGES);
 
-/// Returns the number of bytes of a queue's part that precede the memory of the queue.
+/// Returns the size of the header of a queue in the shared memory: its `TransferSlots`, rounded up to whole pages. The
+/// pages that the queue transfers follow it.
 fn lead() -> usize {
     size_of::<TransferSlots>().next_multiple_of(base_page())
 }
 
-/// Returns the offset in bytes of a queue's part of the shared memory.
+/// Returns the offset in the shared memory, in bytes, of a queue's header.
 fn queue_at(number: usize) -> usize {
     FIRST_QUEUE + number * (lead() + QUEUE_PAGES * base_page())
 }

@@ -12,7 +12,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Mappings of the program (`mappings.rs`).
 pub const MAPPINGS: u8 = 0;
-/// The right to use the doorbell (`doorbell.rs`).
+/// Rank of the lock of the right to use the doorbell (`doorbell.rs`). Each of the following is the rank of one lock, too,
+/// and says what that lock guards.
 pub(crate) const DOORBELL: u8 = 1;
 /// The page that a thread asks for by the doorbell (`doorbell.rs`).
 pub(crate) const REQUEST: u8 = 2;

@@ -48,7 +48,7 @@ pub struct Pager<K, S> {
     pub(crate) kernel: K,
     pub(crate) store: S,
     pub(crate) inner: RankedMutex<PagerState, STATE>,
-    /// Notified at the end of each transition of a page.
+    /// Threads wait here for the end of a page's transition; each end notifies it.
     pub(crate) io_done: CountingCondvar,
     /// Notified when the evicting thread should check whether there is work.
     pub(crate) reclaim_needed: CountingCondvar,

@@ -63,7 +63,7 @@ type StagingGuard<'a> = RankedGuard<'a, StagingBuffer, STAGING>;
 struct StagingBuffer {
     /// Copies of pages that cannot be moved.
     copies: Copies,
-    /// Number of bytes from the staging buffer's start on whose pages were moved there, and not dropped since.
+    /// Number of bytes at the start of the staging buffer that hold pages moved there.
     shown: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Which pages are filled together: transfer units, runs of several units, and predicted units.
+//! Decides which pages are filled together: transfer units, runs of several units, and predicted units.
 
 use crate::page::{PageState, Touch, run_around};
 use crate::state::PagerState;

@@ -1,4 +1,4 @@
-//! Which pages are evicted next, which of them must be written, and the end of their eviction.
+//! Decides which pages are evicted next and which of them must be written, and ends their eviction.
 //!
 //! The order is that of [`ReplacementQueue`](largesse_policy::replacement::ReplacementQueue): a segmented LRU (Karedla,
 //! Love and Wherry 1994) that is driven by refault distances, which `replacement.rs` of `largesse_policy` explains.

@@ -92,7 +92,8 @@ impl Default for RefaultSavings {
 }
 
 impl RefaultSavings {
-    /// Adds pages whose refault distance was the size of local memory divided by `room`.
+    /// Counts `pages` that refaulted. `room` is the size of local memory divided by their refault distance: above 1, the
+    /// distance was shorter than local memory.
     fn add(&mut self, pages: f64, room: f64) {
         if self.pages > PRIOR {
             self.pages /= 2.0;

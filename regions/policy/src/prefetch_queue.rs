@@ -99,8 +99,9 @@ impl PrefetchQueue {
 mod tests {
     use super::*;
 
-    /// Coalesces the run before `pages`, with units of four pages and another state from page 100 on. Returns the end
-    /// of the run, and the next page that remains in the queue.
+    /// Queues `pages`, and coalesces the unit of four pages before the first of them with those that follow it without a
+    /// gap of `gap` pages or more; the run ends before page 100. Returns the end of the run, and the next page that
+    /// remains in the queue.
     fn coalesced(pages: &[usize], gap: usize) -> (usize, Option<usize>) {
         let mut queue = PrefetchQueue::new();
         pages.iter().for_each(|&page| queue.push(page, Access::Dense));

@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 const MIN_FILL: usize = 64;
 /// Number of pages that are checked at once.
 const BATCH: usize = 64;
-/// Divisor of the size of local memory: zero pages are checked after that many evictions since their fill, or after as
-/// many as mapped pages exceed local memory, if these are fewer. A program that will use the pages has probably done so
-/// by then.
+/// Zero pages that were filled ahead of need are checked after (pages of local memory) / `SETTLE` evictions. A program
+/// that will use them has probably done so by then. If mapped pages exceed local memory by fewer pages, they are
+/// checked after as many evictions.
 const SETTLE: usize = 3;
 
 /// A queue of fills of zero pages that were not checked yet, oldest first, each with the eviction clock at its fill.

@@ -68,7 +68,8 @@ fn serve(world: Arc<LispWorld>, handle: ThreadHandle<Lisp>, worker: &Arc<Worker>
     }
 }
 
-/// Calls the function of the slots and stores the result there. Returns whether Ctrl-C stopped it.
+/// Calls the function in a slot of the worker's thread object with the arguments in another, and stores the result in
+/// a third. Returns whether Ctrl-C stopped it.
 fn work(cx: &mut Context, worker: &Worker) -> bool {
     let object = worker.object;
     let saved = cx.save();

@@ -228,7 +228,8 @@ impl Analysis<'_> {
         Ok(TreeNode::Catch(Box::new(tag), Box::new(body)))
     }
 
-    /// Guards the cleanup, too, as it may exit while another exit is under way.
+    /// Analyses `(unwind-protect form cleanup…)`. The cleanup is guarded, too: an exit out of it may have to undo another
+    /// exit, which is under way while the cleanup runs.
     pub(super) fn unwind_protect(&mut self, rest: Word) -> Done<TreeNode> {
         let form = self.inside(vec![ScopeEntry::Guard], |it| it.form(rest.car()))?;
         let cleanup = self.inside(vec![ScopeEntry::Guard], |it| it.progn(rest.cdr()))?;
