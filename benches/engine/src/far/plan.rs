@@ -14,9 +14,9 @@ use std::time::Duration;
 /// Least value of `--local`, in bytes, that `largesse run` accepts; `EVERYTHING` is enough for every program.
 const LEAST_LOCAL: u64 = 1 << 20;
 const EVERYTHING: u64 = 1 << 50;
-/// Number of bytes that a process needs in addition to `--local` and its own resident memory: page tables and the
-/// like, which only the control group counts.
-const ADDITION: u64 = 4 << 20;
+/// Greatest number of bytes that a process needs in addition to `--local` and its own resident memory: transfers in
+/// flight, and page tables and the like, which only the control group counts.
+const ADDITION: u64 = 8 << 20;
 /// Shares of local memory, in per cent, and the store with which Largesse runs if it is compared with peers, unless
 /// the user asks for others.
 const PEERS_LOCAL: [u8; 2] = [50, 25];
