@@ -56,7 +56,8 @@ test-numa: cargo
 	@$(MAKE) --no-print-directory library command
 	ci/numa.sh
 
-# The files that a fault passes, Miri, sanitizers, fuzzing (nightly), and test suites of other projects: an hour and more.
+# The files that a fault passes, Miri, sanitizers, fuzzing (nightly), all fault engines as root, and test suites of
+# other projects: an hour and more.
 check-deep: cargo
 	@ci/need.sh gcc gdb $(TEST_PACKAGES) $(EMULATORS)
 	@$(MAKE) --no-print-directory all
@@ -67,6 +68,7 @@ check-deep: cargo
 	ci/san.sh
 	ci/lisp.sh
 	ci/fuzz.sh
+	LARGESSE_DEEP=1 ci/cargo-test.sh -p largesse-tests --test 'far_*' --test last_thread --test debug_guard
 	ci/foreign.sh
 	@$(MAKE) --no-print-directory dist test-dist
 	ci/containers.sh

@@ -4,23 +4,29 @@
 # says how long each took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-checks=(style test deny python r loom documents euslisp)
+checks=(style test deny r python loom documents euslisp)
 [ "${1:-}" = quick ] || checks+=(fault-path isa hwloc miri san lisp fuzz foreign containers)
-failed=() times=() beside=
-log=$(mktemp)
-trap '[ -z "$beside" ] || kill "$beside" 2> /dev/null; rm -f "$log"' EXIT
+# R uses one processor: these run beside it, and their output follows.
+beside=(python loom)
+declare -A pids
+logs=$(mktemp -d)
+trap '[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2> /dev/null; rm -rf "$logs"' EXIT
+failed=() times=()
 for check in "${checks[@]}"; do
     echo "== ci/$check.sh, $SECONDS s after the start"
     since=$SECONDS
     case $check in
-    r) # R uses one processor, so loom runs beside it; its output follows.
-        ci/loom.sh > "$log" 2>&1 &
-        beside=$!
+    r)
+        for other in "${beside[@]}"; do
+            "ci/$other.sh" > "$logs/$other" 2>&1 &
+            pids[$other]=$!
+        done
         ci/r.sh ;;
-    loom)
-        wait "$beside"
-        status=$? beside=
-        cat "$log"
+    python | loom)
+        wait "${pids[$check]}"
+        status=$?
+        unset "pids[$check]"
+        cat "$logs/$check"
         (exit $status) ;;
     documents) ci/documents.py ;; # after R's check, which installs the R package
     euslisp) ci/euslisp.py 2000 5 ;; # a fixed seed: new differences are looked for by `make soak`

@@ -7,5 +7,22 @@ cargo build --profile preload -p largesse-preload -p largesse-pin
 cargo build --profile preload-checked -p largesse-preload
 cargo build --release -p largesse-cli -p largesse-lisp-command -p largesse-bench
 regions/mpi/plugin/build.sh "${CARGO_TARGET_DIR:-target}/preload"
-if [ $# -eq 0 ]; then set -- --workspace; fi
-exec ci/cargo-test.sh "$@"
+[ $# -eq 0 ] || exec ci/cargo-test.sh "$@"
+
+# Whole programs wait for stores, timers and each other, and leave processors idle: the tests of the crates run beside
+# them. Both are chosen from the whole workspace, so that all share one build. A name that is in both is a whole
+# program's.
+cargo test --workspace --no-run
+chosen() { # programs|crates: options that choose these test programs
+    cargo metadata --no-deps --format-version 1 | python3 -c '
+import json, sys
+programs, crates = set(), set()
+for package in json.load(sys.stdin)["packages"]:
+    to = programs if package["name"] in ("largesse-tests", "largesse-bench") else crates
+    to.update("--test=" + target["name"] for target in package["targets"] if "test" in target["kind"])
+print(*sorted({"programs": programs, "crates": crates - programs}[sys.argv[1]]), sep="\n")' "$1"
+}
+mapfile -t programs < <(chosen programs)
+mapfile -t crates < <(chosen crates)
+[ ${#programs[@]} -gt 0 ] && [ ${#crates[@]} -gt 0 ]
+exec ci/cargo-test.sh --workspace "${programs[@]}" + --workspace --lib --bins "${crates[@]}" + --workspace --doc

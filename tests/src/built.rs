@@ -40,7 +40,8 @@ pub fn built_companion(name: &str) -> PathBuf {
     path
 }
 
-/// Returns whether tests that take minutes should run: `make test-numa` sets `LARGESSE_DEEP` for them.
+/// Returns whether tests that take minutes should run: `make test-numa` and `make check-deep` set `LARGESSE_DEEP` for
+/// them.
 #[must_use]
 pub fn deep() -> bool {
     variable("LARGESSE_DEEP").is_some()

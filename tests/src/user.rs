@@ -1,6 +1,7 @@
 //! Defines the users as whom programs are run. Root alone would not be enough, because root may do what other users
 //! may not.
 
+use crate::built::deep;
 use crate::skip::skipped;
 
 /// A user as whom a program is run.
@@ -43,10 +44,12 @@ pub fn users() -> Vec<User> {
     vec![User::Current]
 }
 
-/// Returns the fault engines of far memory that a user may use.
+/// Returns the fault engines of far memory with which a user's programs are tested. Those that every user may use are
+/// tried as the ordinary user; root tries them, too, in deep tests only.
 #[must_use]
 pub fn fault_engines(user: User) -> &'static [&'static str] {
     match user {
+        User::Current if is_root() && !deep() => &["auto"],
         User::Current => &["auto", "user-mode", "thread"],
         User::Unprivileged => &["auto", "thread"],
     }
