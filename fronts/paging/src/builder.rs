@@ -25,11 +25,32 @@ pub fn start_broker() -> Result<Arc<Broker>, Error> {
     Broker::start().map_err(Error::Threads)
 }
 
+/// A userfaultfd that is closed in the descriptor table in which it is open. In another one, its number may be that of a
+/// file of the program.
+#[derive(Debug)]
+struct OpenFaults {
+    broker: Arc<Broker>,
+    /// Present until it is taken.
+    faults: Option<Userfault>,
+}
+
+impl Drop for OpenFaults {
+    fn drop(&mut self) {
+        match self.faults.take() {
+            Some(faults) if !faults.by_signal() => self.broker.call(|| drop(faults)),
+            faults => drop(faults),
+        }
+    }
+}
+
 /// Collects the ranges that will be far memory, until their pager is made.
 #[derive(Debug)]
 pub struct FarBuilder {
     broker: Arc<Broker>,
-    faults: Userfault,
+    faults: OpenFaults,
+    by_signal: bool,
+    method: OpenMethod,
+    moves_pages: bool,
     segments: Segments,
 }
 
@@ -49,14 +70,22 @@ impl FarBuilder {
             FaultEngine::Thread => Userfault::open_by_signal(methods),
             _ => broker.call(|| Userfault::open(methods)),
         };
-        Ok(FarBuilder { broker, faults: faults.map_err(Error::Userfaultfd)?, segments: Segments::new() })
+        let faults = faults.map_err(Error::Userfaultfd)?;
+        Ok(FarBuilder {
+            by_signal: faults.by_signal(),
+            method: faults.method(),
+            moves_pages: faults.can_move(),
+            faults: OpenFaults { broker: Arc::clone(&broker), faults: Some(faults) },
+            broker,
+            segments: Segments::new(),
+        })
     }
 
     /// Returns whether system calls fail on pages that are not resident, so that a filter of system calls must make the
     /// pages resident first.
     #[must_use]
     pub fn needs_filter(&self) -> bool {
-        self.faults.by_signal() || self.faults.method() == OpenMethod::UserModeOnly
+        self.by_signal || self.method == OpenMethod::UserModeOnly
     }
 
     /// Returns whether the kernel can move a page from one address to another (`UFFDIO_MOVE`, Linux 6.8). The pager
@@ -64,7 +93,17 @@ impl FarBuilder {
     /// resident.
     #[must_use]
     pub fn moves_pages(&self) -> bool {
-        self.faults.can_move()
+        self.moves_pages
+    }
+
+    /// Forgets, in a forked child, what the parent has opened: its broker and its descriptors do not exist in the child,
+    /// except a descriptor for faults by SIGBUS, which is closed.
+    pub fn forget_in_child(self) {
+        let FarBuilder { broker, mut faults, by_signal, .. } = self;
+        if !by_signal {
+            core::mem::forget(faults.faults.take());
+        }
+        core::mem::forget((broker, faults));
     }
 
     /// Opens a store and closes it again, to find out early whether it can be used.
@@ -99,9 +138,10 @@ impl FarBuilder {
         config: &FarConfig,
         lost: Fatal,
     ) -> Result<Unstarted, Error> {
-        let FarBuilder { broker, faults, segments } = self;
+        let FarBuilder { broker, mut faults, segments, .. } = self;
         let (store, info) = store::open(&config.store, segments.pages() * base_page(), &broker)?;
         let bounds = segments.clone();
+        let faults = faults.faults.take().unwrap_or_else(|| unreachable!("nothing has taken it before"));
         let kernel = Linux::new(broker, faults, segments).map_err(Error::Kernel)?;
         let local = match config.local {
             Amount::Bytes(bytes) => Local::Bytes(bytes),
