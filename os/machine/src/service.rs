@@ -21,9 +21,15 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// Number of service threads between `pthread_create` and their first instruction.
 static STARTING: AtomicU32 = AtomicU32::new(0);
 
+/// Numbers of the service threads that are running; 0 in free places. Threads for which there is no place are not listed.
+static THREADS: [AtomicU32; MOST_LISTED] = [const { AtomicU32::new(0) }; MOST_LISTED];
+const MOST_LISTED: usize = 256;
+
 /// Starts a detached thread called `name` (at most 15 bytes) with a stack of `stack` bytes.
 ///
-/// The thread blocks every signal except those in `unblocked`, because a handler of the program must not run in it.
+/// The thread blocks every signal except those in `unblocked`, because a handler of the program must not run in it, and
+/// except `SIGSYS`: a filter of system calls may be added to all threads later, and the kernel kills a thread that blocks
+/// the filter's signal.
 ///
 /// # Errors
 /// An error is returned if the C library cannot start a thread.
@@ -70,7 +76,7 @@ unsafe fn create<W: FnOnce() + Send>(
         let mut before: libc::sigset_t = core::mem::zeroed();
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         libc::sigfillset(&raw mut blocked);
-        for &signal in unblocked {
+        for &signal in unblocked.iter().chain([&libc::SIGSYS]) {
             libc::sigdelset(&raw mut blocked, signal);
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before);
@@ -94,14 +100,33 @@ unsafe fn create<W: FnOnce() + Send>(
 
 extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
     RUNNING.fetch_add(1, Ordering::Relaxed); // Relaxed: the number publishes nothing else
+    // SAFETY: no preconditions.
+    let own = unsafe { libc::gettid() }.cast_unsigned();
+    replace_listed(0, own);
     STARTING.fetch_sub(1, Ordering::Release); // Release: pairs with the Acquire in `starting`
     // SAFETY: `start` made this box for this thread alone.
     let (name, work) = *unsafe { Box::from_raw(start.cast::<(&CStr, W)>()) };
     // SAFETY: names the calling thread; the text is a C string.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     work();
+    replace_listed(own, 0);
     RUNNING.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
     null_mut()
+}
+
+/// Replaces one listed number by another.
+fn replace_listed(before: u32, after: u32) {
+    // Relaxed: a number by itself.
+    let replaced = |place: &AtomicU32| {
+        place.compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    let _ = THREADS.iter().any(replaced);
+}
+
+/// Returns whether the thread with this number is known to be a service thread.
+#[must_use]
+pub fn is_listed(thread: u32) -> bool {
+    THREADS.iter().any(|place| place.load(Ordering::Relaxed) == thread) // Relaxed: as above
 }
 
 /// Returns the number of service threads that are running in this process.
@@ -118,7 +143,8 @@ pub fn starting() -> u32 {
 
 /// Sets the number of service threads to 0, for a forked child, which inherits none of them.
 pub fn forget() {
-    RUNNING.store(0, Ordering::Relaxed); // Relaxed: the child has one thread
+    THREADS.iter().for_each(|place| place.store(0, Ordering::Relaxed)); // Relaxed: the child has one thread
+    RUNNING.store(0, Ordering::Relaxed);
     STARTING.store(0, Ordering::Relaxed);
 }
 
@@ -129,7 +155,13 @@ mod tests {
     #[test]
     fn question_is_answered_by_another_thread() {
         let text = String::from("borrowed");
-        let (there, len) = ask(|| (this_thread(), text.len())).unwrap();
+        let ask_thread = || {
+            // SAFETY: no preconditions.
+            let number = unsafe { libc::gettid() }.cast_unsigned();
+            assert!(is_listed(number), "a service thread must be listed while it runs");
+            (this_thread(), text.len())
+        };
+        let (there, len) = ask(ask_thread).unwrap();
         assert_ne!(this_thread(), there, "the question must run in a thread of its own");
         assert_eq!(len, text.len());
     }

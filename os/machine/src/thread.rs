@@ -70,6 +70,50 @@ fn io_workers() -> Vec<std::ffi::OsString> {
     threads.flatten().filter(is_worker).map(|thread| thread.file_name()).collect()
 }
 
+/// A view of another thread of this process at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// Whether the thread sleeps until another thread of this process wakes it: in `futex(2)`, on a word that other
+    /// processes do not see, without a deadline.
+    pub sleeps: bool,
+    /// Bit set of the signals that the thread blocks.
+    pub blocked: u64,
+}
+
+/// Returns the numbers of all threads of this process, or `None` if `/proc` does not say.
+#[must_use]
+pub fn all() -> Option<Vec<u32>> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    threads.map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Returns what a thread of this process does, or `None` if `/proc` does not say.
+#[must_use]
+pub fn activity(thread: u32) -> Option<Activity> {
+    let read = |file| std::fs::read_to_string(format!("/proc/self/task/{thread}/{file}")).ok();
+    let status = read("status")?;
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+    // After the mask: a thread that sleeps now, and was asleep, has not changed it.
+    let call = read("syscall")?;
+    Some(Activity { sleeps: is_sleep(&call), blocked: u64::from_str_radix(blocked.trim(), 16).ok()? })
+}
+
+/// Returns whether the text of a thread's `syscall` file tells such a sleep: the number of the call and its arguments.
+fn is_sleep(call: &str) -> bool {
+    let mut words = call.split_ascii_whitespace();
+    let is_futex = words.next().and_then(|number| number.parse().ok()) == Some(libc::SYS_futex);
+    let argument = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+    let [Some(_), Some(operation), Some(_), Some(deadline)] =
+        [(); 4].map(|()| words.next().and_then(argument))
+    else {
+        return false;
+    };
+    let Ok(operation) = i32::try_from(operation) else { return false };
+    let is_private = operation & libc::FUTEX_PRIVATE_FLAG != 0;
+    let command = operation & libc::FUTEX_CMD_MASK;
+    is_futex && is_private && deadline == 0 && matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
+}
+
 /// Returns whether another process, such as a debugger, traces the calling thread. Returns `false` if `/proc` does not
 /// say.
 #[must_use]
@@ -121,6 +165,22 @@ mod tests {
         let work = move || while process_cpu_time() - start < std::time::Duration::from_millis(5) {};
         std::thread::spawn(work).join().unwrap();
         assert!(process_cpu_time() - start >= std::time::Duration::from_millis(5));
+    }
+
+    #[test]
+    fn sleeps_that_only_this_process_ends_are_recognised() {
+        for (call, want) in [
+            ("202 0x7f00 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7fff", true),
+            ("202 0x7f00 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7fff", true),
+            ("202 0x7f00 0x80 0x0 0x7ffd 0x0 0x0 0x7ffe 0x7fff", false), // with a deadline
+            ("202 0x7f00 0x0 0x0 0x0 0x0 0x0 0x7ffe 0x7fff", false),     // shared with other processes
+            ("202 0x7f00 0x81 0x1 0x0 0x0 0x0 0x7ffe 0x7fff", false),    // it wakes
+            ("0 0x3 0x80 0x1 0x0 0x0 0x0 0x7ffe 0x7fff", false),
+            ("-1 0x7ffe 0x7fff", false),
+            ("running", false),
+        ] {
+            assert_eq!(is_sleep(call), want && cfg!(target_arch = "x86_64"), "{call}");
+        }
     }
 
     #[test]

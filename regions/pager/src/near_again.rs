@@ -65,16 +65,31 @@ impl<S: PageStore> FarMemory<S> {
         true
     }
 
-    /// Takes over spans of the heap's range again, as [`take_over`](FarMemory::take_over). After an error they are near
-    /// as before.
-    pub fn take_over_again(&self, spans: impl Iterator<Item = Range<usize>>) -> Result<(), PagerError> {
+    /// Takes over spans of the heap's range again, as [`take_over`](FarMemory::take_over). Calls `populate` with the
+    /// addresses of pinned pages, which must have contents then. After an error they are near as before.
+    pub fn take_over_again(
+        &self,
+        spans: impl Iterator<Item = Range<usize>>,
+        populate: &dyn Fn(&Range<usize>),
+    ) -> Result<(), PagerError> {
         let (pager, spans) = (self.pager(), spans.collect::<Vec<_>>());
         let used = spans.last().map_or(0, |last| last.end);
         let _mappings = self.mappings();
         // No fault is served before all pages are known.
         let _rest = pager.rest();
-        pager.kernel().make_far(&self.addresses())?;
-        pager.lock().near = 0..0;
+        // A thread that pins pages from now on asks for them, and waits.
+        let (near, pinned) = {
+            let mut inner = pager.lock();
+            (core::mem::take(&mut inner.near), inner.pins.within(&self.heap.pages(0, self.heap.range.len())))
+        };
+        for pages in pinned {
+            let start = pager.kernel().address(pages.start);
+            populate(&(start..start + self.heap.bytes(pages.len())));
+        }
+        if let Err(error) = pager.kernel().make_far(&self.addresses()) {
+            pager.lock().near = near;
+            return Err(error.into());
+        }
         self.take_over(spans.into_iter()).inspect_err(|error| {
             let (used, all) = (self.heap.pages(0, used * SPAN), self.heap.pages(0, self.heap.range.len()));
             let mut inner = pager.lock();

@@ -22,6 +22,12 @@ impl Pins {
         self.held.iter().chain(&self.kept).map(Range::len).sum()
     }
 
+    /// Returns the parts of `pages` that are pinned. A page that is in several pinned ranges is in as many parts.
+    pub(crate) fn within(&self, pages: &Range<PageNumber>) -> Vec<Range<PageNumber>> {
+        let part = |pin: &Range<PageNumber>| pin.start.max(pages.start)..pin.end.min(pages.end);
+        self.held.iter().chain(&self.kept).map(part).filter(|part| !part.is_empty()).collect()
+    }
+
     /// Pins a range until it is [given back](Pins::give_back).
     pub(crate) fn hold(&mut self, pinned: Range<PageNumber>) {
         self.held.push(pinned);

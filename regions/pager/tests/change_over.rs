@@ -219,7 +219,7 @@ fn far_memory_is_near_again_and_far_again() {
             for (word, value) in (0..used).flat_map(|span| words(start_at, span)) {
                 assert_eq!(word.swap(value + round + 1, Ordering::Relaxed), value + round, "round {round}");
             }
-            far.take_over_again(std::iter::once(0..SPANS)).unwrap();
+            far.take_over_again(std::iter::once(0..SPANS), &|_| {}).unwrap();
             assert!(far.is_far(&at));
         }
         drop(stopped);
