@@ -161,11 +161,6 @@ fn served_by_limit(value: impl Fn(&'static str) -> Option<Setting>) -> Result<()
     {
         return Err(store.refused("file:PATH with --limit"));
     }
-    if let Some(engine) = value(ENGINE)
-        && !["auto", "events"].iter().any(|word| engine.value == *word)
-    {
-        return Err(engine.refused("auto, events with --limit"));
-    }
     match value(STATIC_DATA) {
         Some(switch) if switch.value == "on" => Err(switch.refused("off with --limit")),
         _ => Ok(()),
@@ -264,7 +259,6 @@ mod tests {
         assert_eq!(all, want.map(|(name, value)| (name, value.into())));
         for (given, words) in [
             (("LARGESSE_FAR", "memory:"), "file:PATH with --limit"),
-            (("LARGESSE_FAULT_ENGINE", "thread"), "auto, events with --limit"),
             (("LARGESSE_STATIC_DATA", "on"), "off with --limit"),
             (("LARGESSE_LOCAL", "1G"), "LARGESSE_LIMIT=8G cannot be combined with --local"),
         ] {

@@ -142,8 +142,8 @@ const char *largesse_far_memory(const char *local, const char *store, const char
 /* Keeps the process below `limit` from now on, also if large blocks exist: "8G", or "auto" for the tightest limit of
  * its control groups and the machine. Near the limit its large blocks become far memory in place: what does not fit is
  * kept in `store` ("file:PATH"; NULL: a file in $TMPDIR or /var/tmp, unlinked at once). A later call changes the limit,
- * with NULL as store. Returns NULL, or a message that stays valid and says what to do. Needs Linux 6.8 and the right to
- * handle page faults (docs/limit.md). Since interface 2.1. */
+ * with NULL as store. Returns NULL, or a message that stays valid and says what to do. Needs Linux 6.8, and, without the
+ * right to handle page faults of system calls, other threads that are idle (docs/limit.md). Since interface 2.1. */
 const char *largesse_limit(const char *limit, const char *store);
 
 /* Reductions return the same bits on every processor and for any number of threads (docs/kernels.md). Names and

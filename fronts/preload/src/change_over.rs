@@ -3,14 +3,16 @@
 //! The userfaultfd is opened and the store is tried before the program starts, so that a refusal is reported at that
 //! time.
 
+use crate::fault_engine::SystemCalls;
 use crate::heap::LargeHeap;
 use crate::limited::LimitedMemory;
 use crate::lost::pager_failed;
-use crate::{far_store, guard, last_thread};
+use crate::near_calls::{self, NearCall};
+use crate::{far_store, fault_engine, guard, last_thread};
 use core::ops::Range;
 use largesse_arena::Retention;
 use largesse_pages::{SPAN, base_page};
-use largesse_paging::{Amount, Far, FarBuilder, FarConfig, start_broker};
+use largesse_paging::{Amount, Far, FarBuilder, FarConfig, FarPager, FaultEngine, start_broker};
 use largesse_report::Region;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,18 +29,28 @@ fn prepared() -> MutexGuard<'static, Option<FarBuilder>> {
     PREPARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the userfaultfd for a later change-over, and tries the store. The error is the reason why the change-over
-/// would be refused.
-pub(crate) fn prepare(config: &FarConfig) -> Result<(), String> {
-    *prepared() = Some(open(config)?);
-    Ok(())
+/// Opens the userfaultfd for a later change-over, and tries the store. Returns how system calls will use far memory: if a
+/// filter is needed, it must be there before the change-over (`late_filter.rs`). The error is the reason why the
+/// change-over would be refused. With the in-thread engine, the caller is a thread of the program.
+pub(crate) fn prepare(config: &FarConfig) -> Result<SystemCalls, String> {
+    let engine = fault_engine::choose(config.engine);
+    let builder = open(config, engine)?;
+    let filtered = builder.needs_filter();
+    *prepared() = Some(builder);
+    let in_thread = engine == FaultEngine::Thread;
+    Ok(if filtered { SystemCalls::Filtered { in_thread } } else { SystemCalls::Wait })
 }
 
-fn open(config: &FarConfig) -> Result<FarBuilder, String> {
+/// Closes what [`prepare`] has opened.
+pub(crate) fn cancel() {
+    drop(prepared().take());
+}
+
+fn open(config: &FarConfig, engine: FaultEngine) -> Result<FarBuilder, String> {
     let refused = |error: largesse_paging::Error| error.to_string();
     // `outside`, because starting a thread allocates.
     let broker = guard::outside(start_broker).map_err(refused)?;
-    let builder = FarBuilder::open(broker, config.engine).map_err(refused)?;
+    let builder = FarBuilder::open(broker, engine).map_err(refused)?;
     if !builder.moves_pages() {
         return Err(NO_MOVE.into());
     }
@@ -46,10 +58,11 @@ fn open(config: &FarConfig) -> Result<FarBuilder, String> {
     Ok(builder)
 }
 
-/// Forgets, in a forked child, the userfaultfd that the parent has opened: its thread and descriptors do not exist in
-/// the child.
+/// Forgets, in a forked child, the userfaultfd that the parent has opened.
 pub(crate) fn forget() {
-    core::mem::forget(prepared().take());
+    if let Some(builder) = prepared().take() {
+        builder.forget_in_child();
+    }
 }
 
 /// Makes the heap on `memory` far memory, of which at most `local` bytes are resident once the pager's threads have
@@ -64,10 +77,12 @@ pub(crate) fn change_over(
         return change_over_again(heap, memory, far, local);
     }
     let before = prepared().take();
-    let builder = before.map_or_else(|| open(config), Ok)?;
+    let builder = before.map_or_else(|| open(config, config.engine), Ok)?;
     let config = FarConfig { local: Amount::Bytes(local), ..config.clone() };
     let far = |spans: &mut dyn Iterator<Item = Range<usize>>| {
-        make(builder, memory, &config, spans).map(|far| memory.become_far(far))
+        near_calls::hand_over(|calls| {
+            make(builder, memory, &config, spans, calls).map(|far| memory.become_far(far))
+        })
     };
     heap.change_over(RETENTION, far)
 }
@@ -81,7 +96,7 @@ fn change_over_again(
 ) -> Result<(), String> {
     far.pager().set_local(local / base_page());
     heap.change_over(RETENTION, |spans| {
-        far.take_over_again(spans).map_err(|error| error.to_string())?;
+        far.take_over_again(spans, &|at| memory.populate(at)).map_err(|error| error.to_string())?;
         memory.become_far_again();
         Ok(())
     })
@@ -111,14 +126,16 @@ pub(crate) fn change_back(
 }
 
 /// Makes far memory of the range, which takes over `spans`, and starts its threads. Until then a thread that touches a
-/// missing page waits.
+/// missing page waits. The memory of `calls`, which system calls use, is pinned.
 fn make(
     mut builder: FarBuilder,
     memory: &LimitedMemory,
     config: &FarConfig,
     spans: &mut dyn Iterator<Item = Range<usize>>,
+    calls: &mut [NearCall],
 ) -> Result<Far, String> {
     let refused = |error: largesse_paging::Error| error.to_string();
+    calls.iter().for_each(|call| memory.populate(&call.at));
     let mappings = memory.range_for_mappings().ok_or("no address space")?;
     // The heap first: its low addresses are used first, which keeps a store in a file as short as possible.
     let heap = builder.add_range(memory.range());
@@ -127,14 +144,30 @@ fn make(
     let unstarted = builder.build(heap, mappings, config, pager_failed).map_err(refused)?;
     let pager = unstarted.far().pager().clone();
     pager.set_label(mapped, Region::Mapping as u64);
+    // The program may have passed pages to a pipe or a socket without a copy, before its calls were filtered.
+    pager.kernel().lend();
     let taken = if unstarted.kernel().knows_pinned() {
         unstarted.far().take_over(spans).map_err(|error| error.to_string())
     } else {
         Err(NO_MOVE.into())
     };
     last_thread::watch();
+    calls.iter_mut().for_each(|call| pin(&pager, call));
     let started = taken.and_then(|()| guard::outside(|| unstarted.start()).map_err(refused));
-    let (far, store) = started.inspect_err(|_| pager.kernel().release())?;
+    let (far, store) = started.inspect_err(|_| {
+        pager.kernel().release();
+        calls.iter_mut().for_each(|call| call.pinned = None);
+    })?;
     far_store::set(&store);
     Ok(far)
+}
+
+/// Keeps the pages of a system call resident. None is evicted yet, so that all of them are, whatever the bound is.
+fn pin(pager: &FarPager, call: &mut NearCall) {
+    let all = call.at.len() / base_page();
+    let pinned = pager.pin_at(call.at.start, call.at.len(), all).map(|(_, pages)| pages);
+    match pinned {
+        Some(pages) if call.forever => pager.keep(&pages),
+        pinned => call.pinned = pinned,
+    }
 }

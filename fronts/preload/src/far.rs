@@ -2,9 +2,9 @@
 
 use crate::backing::Far;
 use crate::lost::pager_failed;
+use crate::no_filter::no_filter;
 use crate::statics::{self, Piece};
-use crate::{causes, far_store, guard, helper, io, last_thread, message, settings, timeline};
-use largesse_machine::thread;
+use crate::{causes, far_store, fault_engine, guard, helper, io, last_thread, settings, timeline};
 use largesse_pages::fault::{FaultError, refuse_direct_input};
 use largesse_pages::{Reserved, base_page};
 use largesse_paging::{Error, FarBuilder, FarConfig, FarPager, FaultEngine, start_broker};
@@ -25,14 +25,7 @@ pub(crate) fn make(
     let refused = |error: Error| error.to_string();
     // `outside`, because starting a thread allocates.
     let broker = guard::outside(start_broker).map_err(refused)?;
-    let traced = config.engine == FaultEngine::Thread && thread::is_traced();
-    if traced {
-        message::warn(
-            "a debugger or tracer stops at each signal: far pages are served by userfaultfd, \
-             not by --fault-engine thread",
-        );
-    }
-    let engine = if traced { FaultEngine::Auto } else { config.engine };
+    let engine = fault_engine::choose(config.engine);
     let mut builder = FarBuilder::open(broker, engine).map_err(refused)?;
     let filtered = builder.needs_filter();
     let addresses = |range: &Reserved| {
@@ -70,7 +63,9 @@ pub(crate) fn make(
         if settings::options().report.is_some() {
             timeline::start_thread();
         }
-        io::install(&used, engine == FaultEngine::Thread).map_err(no_filter)?;
+        let prepared = io::prepare(&used, engine == FaultEngine::Thread).map_err(no_filter)?;
+        io::take_signals(&prepared).map_err(no_filter)?;
+        io::install(&prepared, io::Threads::Calling).map_err(no_filter)?;
     }
     Ok(far)
 }
@@ -102,13 +97,6 @@ fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
     far.mapped_more(first, piece.at.len());
     far.pager().set_label(first, Region::Static as u64);
     Ok(())
-}
-
-fn no_filter(errno: i32) -> Refusal {
-    format!(
-        "a filter for system calls (seccomp): {}; `largesse doctor` says how to do without",
-        std::io::Error::from_raw_os_error(errno)
-    )
 }
 
 /// Starts the threads of `pager` in a forked child, which has none of them yet.

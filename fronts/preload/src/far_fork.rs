@@ -6,7 +6,7 @@
 
 use crate::lost::LOST;
 use crate::message::warn;
-use crate::{far, heap, io};
+use crate::{far, heap};
 use largesse_pager::{HeldMappings, HeldPager};
 use largesse_paging::AnyStore;
 
@@ -46,7 +46,6 @@ pub(crate) fn in_child(stopped: Option<StoppedPager>) {
     if let Err(error) = unsafe { held.in_child() } {
         give_up(&error.to_string());
     }
-    io::in_this_process();
     if let Err(error) = far::start_threads(far.pager()) {
         give_up(&format!("its threads could not be started: {error}"));
     }

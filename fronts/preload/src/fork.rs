@@ -12,13 +12,15 @@
 
 use crate::backing::HeapBacking;
 use crate::heap::{LargeHeap, backing, heap};
+use crate::near_calls::{self, NearCalls};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
-use crate::{far_fork, forked, helper, last_thread, limit_state, make, private, record, spill};
+use crate::{far_fork, forked, helper, io, last_thread, limit_state, make, private, record, spill};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, Ordering};
+use std::sync::MutexGuard;
 
 /// Sockets by which a forked child asks its parent for the contents of the spans that it lost: the parent's end and the
 /// child's end, -1 while there are none. The heap's lock, which is held across `fork`, keeps other threads from using
@@ -30,6 +32,8 @@ const CHILD: usize = 1;
 /// Collects everything that the forking thread holds from [`before`] to [`in_parent`] or [`in_child`].
 struct ForkGuards {
     heap: HeapGuard,
+    /// The list of the calls that use near memory.
+    calls: MutexGuard<'static, NearCalls>,
     /// The stopped pager, if there is far memory.
     far: Option<far_fork::StoppedPager>,
     private: private::ForkGuard,
@@ -84,10 +88,11 @@ pub(crate) unsafe extern "C" fn before() {
     enumeration::forbid();
     wait_until(enumeration::is_over);
     let heap = lock_heap();
+    let calls = near_calls::lock();
     // No handler interrupts a call of far memory: such calls block signals.
     let far = if let HeapGuard::Locked(_) = heap { far_fork::before() } else { None };
     let private = private::lock();
-    *guards() = Some(ForkGuards { heap, far, private, signals });
+    *guards() = Some(ForkGuards { heap, calls, far, private, signals });
 }
 
 fn lock_heap() -> HeapGuard {
@@ -103,8 +108,9 @@ fn lock_heap() -> HeapGuard {
 }
 
 pub(crate) unsafe extern "C" fn in_parent() {
-    let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
+    let Some(ForkGuards { heap, calls, far, private, signals }) = guards().take() else { return };
     drop(private);
+    drop(calls);
     forked::is_over();
     enumeration::allow();
     make::fork_is_over();
@@ -122,8 +128,11 @@ pub(crate) unsafe extern "C" fn in_parent() {
 }
 
 pub(crate) unsafe extern "C" fn in_child() {
-    let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
+    let Some(ForkGuards { heap, mut calls, far, private, signals }) = guards().take() else { return };
     drop(private);
+    calls.in_child();
+    drop(calls);
+    io::in_this_process();
     forked::is_over();
     enumeration::reset_in_child();
     make::fork_is_over();

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::heap::{self, LargeHeap};
-use crate::limit_state;
+use crate::{late_filter, limit_state};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
@@ -50,7 +50,9 @@ pub(crate) fn is_forking() -> bool {
 pub(crate) fn make_room() {
     let [free, all] = [0, 1].map(|word| SEEN[word].load(Ordering::Relaxed));
     let interrupts = || heap::heap().is_some_and(LargeHeap::is_interrupted);
-    if limit_state::is_watched() && !heap::is_far() && all > free && !interrupts() {
+    // Blocks that are too small for the filter are not worth a change-over either.
+    let may_become_far = limit_state::is_watched() && !late_filter::is_pending();
+    if may_become_far && !heap::is_far() && all > free && !interrupts() {
         limit_state::become_far();
     }
     let Some(far) = heap::far().filter(|_| heap::is_far()) else { return };

@@ -24,6 +24,13 @@ pub(crate) fn owns(block: *mut c_void) -> bool {
     block.addr().wrapping_sub(RANGE_START.load(Ordering::Relaxed)) < RANGE_LEN.load(Ordering::Relaxed)
 }
 
+/// Returns the first address of the heap's range, and the one after its last; two equal ones without a heap.
+pub(crate) fn addresses() -> (usize, usize) {
+    // Relaxed: as in `owns`.
+    let start = RANGE_START.load(Ordering::Relaxed);
+    (start, start + RANGE_LEN.load(Ordering::Relaxed))
+}
+
 /// Returns the heap, if one was made.
 pub(crate) fn heap() -> Option<&'static LargeHeap> {
     // Acquire: pairs with the Release in `set`, so that the heap is initialised.

@@ -170,12 +170,13 @@ fn resident_pages(statm: &str) -> Option<u64> {
     statm.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Sets the limit of a new heap.
-pub(crate) fn first(heap: &LargeHeap) {
+/// Sets the limit of a new heap. Returns the tightest limit in bytes.
+pub(crate) fn first(heap: &LargeHeap) -> u64 {
     let limit = Limit::open();
     if let Some(available) = limit.available() {
         limit.set(heap, 0, available);
     }
+    limit.bytes()
 }
 
 /// Returns how many of `all` bytes the heap may hold: at most 7/8, and all but [`SPARE`] or half, whichever is less.

@@ -1,5 +1,6 @@
 //! Provides memory of this machine that becomes far memory in place when a limit comes near, and near again later.
 
+use crate::leak::leak;
 use crate::rlimit::soft_limit;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,8 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(crate) struct LimitedMemory {
     range: &'static Reserved,
+    /// Range for the mappings that the program makes once there is far memory; `None` if there is no address space.
+    mappings: OnceLock<Option<&'static Reserved>>,
     near: NearMemory,
     /// Made at the first change-over, and kept: it also has the mappings that the program made while the heap was far.
     far: OnceLock<Far>,
@@ -28,6 +31,7 @@ impl LimitedMemory {
         let near = NearMemory::new(range.shared(), kind, Placement::FirstTouch, false);
         LimitedMemory {
             range,
+            mappings: OnceLock::new(),
             near,
             far: OnceLock::new(),
             is_far: AtomicBool::new(false),
@@ -40,10 +44,20 @@ impl LimitedMemory {
         self.range.shared()
     }
 
-    /// Reserves a range for the mappings that the program makes once there is far memory.
+    /// Returns a handle of the range for the mappings that the program makes once there is far memory; reserves it at the
+    /// first call.
     pub(crate) fn range_for_mappings(&self) -> Option<Reserved> {
-        let most = (soft_limit(libc::RLIMIT_AS) / 4).min(soft_limit(libc::RLIMIT_DATA)) / SPAN * SPAN;
-        Reserved::new(self.range.len().min(most), SPAN).ok()
+        let reserve = || {
+            let most = (soft_limit(libc::RLIMIT_AS) / 4).min(soft_limit(libc::RLIMIT_DATA)) / SPAN * SPAN;
+            leak(Reserved::new(self.range.len().min(most), SPAN).ok()?)
+        };
+        self.mappings.get_or_init(reserve).map(Reserved::shared)
+    }
+
+    /// Populates pages of the range, given by addresses, so that the kernel meets none without contents. A refusal is not
+    /// an error here: a page that is inaccessible to the kernel stays so.
+    pub(crate) fn populate(&self, at: &Range<usize>) {
+        let _ = self.range.populate(at.start - self.range.start().as_ptr().addr(), at.len());
     }
 
     /// Returns far memory, or `None` before this memory became far.

@@ -3,6 +3,7 @@
 //! Wrong settings and refusals are answered with a message: a session holds data and is never ended for a setting.
 
 use crate::backing::HeapBacking;
+use crate::fault_engine::SystemCalls;
 use crate::guard::Inside;
 use crate::heap::LargeHeap;
 use crate::heap::backing;
@@ -12,7 +13,7 @@ use crate::make::heap_or_make;
 use crate::session::{answer, default_store, text};
 use crate::settings::options;
 use crate::slots::eligibility;
-use crate::{change_over, helper};
+use crate::{change_over, helper, late_filter};
 use core::ffi::c_char;
 use largesse_paging::{Amount, FarConfig, FaultEngine, Store};
 use largesse_settings::MemoryLimit;
@@ -57,15 +58,25 @@ fn begin(heap: &LargeHeap, memory: &LimitedMemory, limit: MemoryLimit, far: FarC
         // If it was given up, the first store is tried again.
         let far = limit_state::far_config().unwrap_or_else(|| limit_state::SESSION.get_or_init(|| far));
         if memory.far().is_none() {
-            change_over::prepare(far)?;
+            let calls = change_over::prepare(far)?;
+            filter_calls(calls, memory).inspect_err(|_| change_over::cancel())?;
         }
         heap.edit_report(|_| memory.keep_free_memory());
         heap.each_warm_run(|run| memory.take_back(&run)).map_err(|error| error.to_string())?;
     }
     limit_state::set(limit);
     helper::start(false);
-    limit_state::ask();
+    if late_filter::ensure() {
+        limit_state::ask();
+    }
     if limit_state::is_watched() { Ok(()) } else { Err(limit_state::why_given_up()) }
+}
+
+/// Has the system calls of the calling thread filtered, and those of the threads that it starts, if they need it. The
+/// error is the reason why that is not safe, or is refused.
+fn filter_calls(calls: SystemCalls, memory: &LimitedMemory) -> Result<(), String> {
+    late_filter::want(calls, memory, 0)?;
+    late_filter::install().map_err(|why| format!("{why}; `largesse run --limit` begins in time"))
 }
 
 fn parse(limit: Option<&str>, store: Option<&str>) -> Result<(MemoryLimit, FarConfig), String> {
@@ -77,7 +88,7 @@ fn parse(limit: Option<&str>, store: Option<&str>) -> Result<(MemoryLimit, FarCo
             .ok_or_else(|| format!("store \"{text}\" is not understood; it accepts file:PATH"))?,
         None => default_store(),
     };
-    let (local, engine) = (Amount::Bytes(0), FaultEngine::Events);
+    let (local, engine) = (Amount::Bytes(0), FaultEngine::Auto);
     Ok((limit, FarConfig { local, store, page_size: None, prefetch: true, engine }))
 }
 

@@ -3,14 +3,14 @@
 use crate::backing::HeapBacking;
 use crate::causes::note;
 use crate::heap::LargeHeap;
+use crate::leak::leak;
 use crate::limited::LimitedMemory;
 use crate::message::refuse_to_start;
 use crate::options::Options;
 use crate::rlimit::soft_limit;
 use crate::settings::options;
 use crate::slots::r::header;
-use crate::{far, limit, shortage, spill};
-use core::ptr::NonNull;
+use crate::{far, late_filter, limit, shortage, spill};
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{LargeBlockHeap, LargeHeapSettings};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
@@ -37,7 +37,7 @@ pub(crate) fn make() -> Option<Made> {
             } else {
                 near_backing(options)?
             };
-            make_on(backing, Retention::default()).inspect(|(_, heap)| limit::first(heap))
+            make_on(backing, Retention::default()).inspect(|(_, heap)| _ = limit::first(heap))
         }
         Some(config) => match make_far(config, options.static_data) {
             Ok(made) => Some(made),
@@ -48,12 +48,19 @@ pub(crate) fn make() -> Option<Made> {
 
 /// Makes the heap on near memory that becomes far when the limit of the settings comes near.
 fn make_limited(options: &Options) -> Option<Made> {
-    if let Err(why) = spill::begin() {
-        refuse_to_start(&format!("the program cannot be kept below --limit: {}", shortage::with_limits(why)));
-    }
+    let refuse = |why| -> ! {
+        refuse_to_start(&format!("the program cannot be kept below --limit: {}", shortage::with_limits(why)))
+    };
+    let calls = spill::begin().unwrap_or_else(|why| refuse(why));
     let memory = limited(options)?;
     memory.keep_free_memory();
-    make_on(HeapBacking::Limited(memory), Retention::default()).inspect(|(_, heap)| limit::first(heap))
+    let made = make_on(HeapBacking::Limited(memory), Retention::default());
+    made.inspect(|(backing, heap)| {
+        let limit = limit::first(heap);
+        if let Some(memory) = backing.limited() {
+            late_filter::want(calls, memory, limit).unwrap_or_else(|why| refuse(why));
+        }
+    })
 }
 
 /// Returns whether memory with these settings can become far in place, should the program set a limit.
@@ -147,14 +154,4 @@ fn page_kind(pages: PageChoice) -> PageKind {
         note(Cause::Pages64kOvertaken);
     }
     PageKind::Medium
-}
-
-/// Moves a value into a mapping of its own, which is never freed.
-fn leak<T>(value: T) -> Option<&'static T> {
-    let at: NonNull<T> = largesse_pages::mapping_at(size_of::<T>())?.cast();
-    // SAFETY: the mapping is page-aligned, large enough, and never freed.
-    unsafe {
-        at.write(value);
-        Some(at.as_ref())
-    }
 }

@@ -247,9 +247,6 @@ fn far(get: &Get<'_>) -> Result<FarSettings, UnknownValue> {
         (None, None) => return Ok((None, None, static_data)),
         (Some(_), Some(_)) => return refused(LIMIT, "nothing together with LARGESSE_LOCAL"),
         (Some(local), None) => local,
-        (None, Some(_)) if !matches!(engine, FaultEngine::Auto | FaultEngine::Events) => {
-            return refused("LARGESSE_FAULT_ENGINE", "auto, events with LARGESSE_LIMIT");
-        }
         (None, Some(_)) if matches!(store, Some(Store::Agent(_))) => {
             return refused(FAR, "file:PATH with LARGESSE_LIMIT");
         }
@@ -261,10 +258,7 @@ fn far(get: &Get<'_>) -> Result<FarSettings, UnknownValue> {
     let far = FarConfig { local, store, page_size, prefetch, engine };
     Ok(match limit {
         None => (Some(far), None, static_data),
-        Some(limit) => {
-            let far = FarConfig { engine: FaultEngine::Events, ..far };
-            (None, Some(LimitConfig { limit, far }), false)
-        }
+        Some(limit) => (None, Some(LimitConfig { limit, far }), false),
     })
 }
 
@@ -385,13 +379,12 @@ mod tests {
     fn limits_are_checked() {
         let set = |name, value| [("LARGESSE_LIMIT", "8G"), ("LARGESSE_FAR", "file:/x"), (name, value)];
         let limit = |o: Options| (o.limit.map(|it| (it.limit, it.far.engine)), o.far);
-        let want = (Some((MemoryLimit::Bytes(8 << 30), FaultEngine::Events)), None);
+        let want = (Some((MemoryLimit::Bytes(8 << 30), FaultEngine::Auto)), None);
         check(&set("LARGESSE_PAGES", "thp"), limit, Ok(want));
         check(&[("LARGESSE_LIMIT", "auto")], limit, Err("LARGESSE_FAR"));
         check(&[("LARGESSE_LIMIT", "1M"), ("LARGESSE_FAR", "file:/x")], limit, Err("LARGESSE_LIMIT"));
         for (name, value, refused) in [
             ("LARGESSE_LOCAL", "1G", "LARGESSE_LIMIT"),
-            ("LARGESSE_FAULT_ENGINE", "user-mode", "LARGESSE_FAULT_ENGINE"),
             ("LARGESSE_LOCK", "1", "LARGESSE_LOCK"),
             ("LARGESSE_PAGES", "hugetlb", "LARGESSE_PAGES"),
             ("LARGESSE_NODE", "0", "LARGESSE_NODE"),

@@ -5,6 +5,7 @@
 
 use crate::heap;
 use crate::lost::give_up;
+use crate::near_calls::{self, Held};
 use crate::settings::store_is_everywhere;
 use core::ops::Range;
 use largesse_pager::LEAST_PIN;
@@ -43,6 +44,8 @@ pub(crate) fn slice(parts: &[IoVec], from: usize, most: usize) -> Vec<IoVec> {
 #[derive(Debug)]
 pub(crate) struct PinnedPages<'a> {
     held: Vec<Range<PageNumber>>,
+    /// Numbers of memory that is near and must stay resident if it becomes far (`near_calls.rs`).
+    near: Vec<u64>,
     /// Address range of the program's signal stack, which is pinned already. The pager must not be asked about it: our
     /// handlers on this stack make system calls, perhaps with the pager's lock held.
     own: &'a Range<usize>,
@@ -50,7 +53,7 @@ pub(crate) struct PinnedPages<'a> {
 
 impl PinnedPages<'_> {
     pub(crate) const fn new(own: &Range<usize>) -> PinnedPages<'_> {
-        PinnedPages { held: Vec::new(), own }
+        PinnedPages { held: Vec::new(), near: Vec::new(), own }
     }
 
     /// Makes the far pages of a structure resident, writable if `written`, and exceeds the limit of local memory if
@@ -89,6 +92,16 @@ impl PinnedPages<'_> {
         if at == 0 || (self.own.contains(&at) && len <= self.own.end - at) {
             return len;
         }
+        if heap::far().is_none() {
+            match near_calls::hold(at, len) {
+                Held::Listed(number) => {
+                    self.near.push(number);
+                    return len;
+                }
+                Held::NotOurs => return len,
+                Held::ByPager => {}
+            }
+        }
         let Some(far) = heap::far() else { return len };
         let Some((here, pages)) = far.pager().pin_at(at, len, least) else { return len };
         if pages.is_empty() {
@@ -106,6 +119,7 @@ impl PinnedPages<'_> {
     /// Makes these pages unevictable for good, also in forked children.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn forever(mut self) {
+        self.near.drain(..).for_each(near_calls::keep);
         if let Some(far) = heap::far() {
             self.held.drain(..).for_each(|pages| far.pager().keep(&pages));
         }
@@ -114,6 +128,7 @@ impl PinnedPages<'_> {
 
 impl Drop for PinnedPages<'_> {
     fn drop(&mut self) {
+        self.near.iter().for_each(|&number| near_calls::give_back(number));
         if let Some(far) = heap::far() {
             self.held.iter().for_each(|pages| far.pager().unpin(pages));
         }

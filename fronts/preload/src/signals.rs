@@ -40,7 +40,8 @@ pub(crate) fn keep_open(signal: c_int) {
 
 /// Returns the bit set of the signals that the program cannot block, because far memory needs them.
 pub(crate) fn kept_open() -> u64 {
-    KEPT_OPEN.load(Ordering::Relaxed) // Relaxed: set before the filter is installed
+    // Relaxed: set before the filter is installed, while the program has one thread.
+    KEPT_OPEN.load(Ordering::Relaxed)
 }
 
 /// A guard that blocks signals in the calling thread until it is dropped.
@@ -67,7 +68,8 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        change(libc::SIG_SETMASK, self.before);
+        // A filter that was installed in between needs its signals.
+        change(libc::SIG_SETMASK, self.before & !kept_open());
     }
 }
 

@@ -14,6 +14,7 @@
 use crate::backing::HeapBacking;
 use crate::change_over::{self, change_over};
 use crate::exhausted::Exhaustion;
+use crate::fault_engine::SystemCalls;
 use crate::forked::{self, SharedBytes};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
@@ -27,11 +28,12 @@ use crate::near_again::NearAgainWatch;
 use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
 use crate::settings::{is_launched, options};
-use crate::{far_counters, timeline};
+use crate::{far_counters, late_filter, timeline};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
 use largesse_pages::base_page;
+use largesse_paging::FaultEngine;
 use largesse_settings::{MemoryLimit, Short};
 use std::time::Instant;
 
@@ -59,15 +61,14 @@ const SHARERS: u64 = 4;
 /// Least bound of resident far memory, in bytes.
 const LEAST_LOCAL: u64 = 4 << 20;
 
-/// Begins to watch the limit of the settings, if there is one, for a new heap. The error is the reason why the process
-/// cannot be kept below it.
-pub(crate) fn begin() -> Result<(), String> {
-    if let Some(config) = &options().limit {
-        change_over::prepare(&config.far)?;
-        OWNER.store(std::process::id(), Ordering::Relaxed); // Relaxed: before `STATE`
-        STATE.store(WATCHED, Ordering::Release);
-    }
-    Ok(())
+/// Begins to watch the limit of the settings, if there is one, for a new heap. Returns how system calls will use
+/// far memory. The error is the reason why the process cannot be kept below the limit.
+pub(crate) fn begin() -> Result<SystemCalls, String> {
+    let Some(config) = &options().limit else { return Ok(SystemCalls::Wait) };
+    let calls = change_over::prepare(&config.far)?;
+    OWNER.store(std::process::id(), Ordering::Relaxed); // Relaxed: before `STATE`
+    STATE.store(WATCHED, Ordering::Release);
+    Ok(calls)
 }
 
 /// Continues in a forked child, which needs a helper of its own. Returns whether the limit is watched there.
@@ -80,6 +81,12 @@ pub(crate) fn in_child() -> bool {
         _ => {
             change_over::forget();
             STATE.store(WATCHED, Ordering::Relaxed); // Relaxed: as above
+            // Faults that are signals need a descriptor of the program's thread.
+            if let Some(config) = far_config().filter(|config| config.engine == FaultEngine::Thread)
+                && let Err(why) = change_over::prepare(config)
+            {
+                give_up(&why);
+            }
         }
     }
     true
@@ -89,8 +96,11 @@ pub(crate) fn in_child() -> bool {
 /// touched yet. Returns once that is done, or refused.
 pub(crate) fn before_use(heap: &LargeHeap) {
     // Relaxed: as in `is_watched`.
-    if STATE.load(Ordering::Relaxed) == WATCHED && heap.exceeds_limit() {
-        ask();
+    if STATE.load(Ordering::Relaxed) == WATCHED {
+        late_filter::before_use(heap);
+        if heap.exceeds_limit() && late_filter::ensure() {
+            ask();
+        }
     }
 }
 
@@ -101,6 +111,7 @@ pub(crate) fn before_mapping() {
     if CLOSE.load(Ordering::Relaxed)
         && STATE.load(Ordering::Relaxed) == WATCHED
         && heap::heap().is_some_and(|heap| !heap.is_interrupted())
+        && late_filter::ensure()
     {
         ask();
     }
@@ -239,7 +250,7 @@ impl LimitWatch {
             return self.follow(); // mappings may be far
         }
         // New mappings of a program that asks will be far.
-        self.heap_is_small = !asked && limit.resident(heap) <= LEAST_LOCAL;
+        self.heap_is_small = !asked && (limit.resident(heap) <= LEAST_LOCAL || late_filter::is_pending());
         if self.heap_is_small {
             return self.follow();
         }

@@ -9,7 +9,7 @@ use crate::settings::{is_launched, options};
 use crate::signals::Blocked;
 use crate::slots::eligibility::watched;
 use crate::slots::object;
-use crate::{allocator, atfork, coverage, last_thread, record, report, spill, timeline};
+use crate::{allocator, atfork, coverage, last_thread, record, report, spill, thread_start, timeline};
 use core::ffi::{c_char, c_int};
 use largesse_report::Cause;
 use largesse_settings::Unknown;
@@ -57,6 +57,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
         refuse_to_start("LARGESSE_MIN_KB must be at least 64 and not above LARGESSE_MAX_KB");
     }
     atfork::watch();
+    thread_start::find();
     last_thread::hold();
     if object::is_preloaded() {
         set_hooked(Hooked::Preloaded);

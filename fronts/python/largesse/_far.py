@@ -43,8 +43,8 @@ def memory_limit(limit: Union[str, int], store: Optional[str] = None) -> None:
 
     `limit` is a size such as "8G", a number of bytes, or "auto" for the tightest limit of its container, job or
     machine. Near the limit, pages of large arrays are moved to `store`, "file:PATH"; by default a file without a name
-    in $TMPDIR or /var/tmp. Call it again to change the limit. It needs Linux 6.8, and root or the right to handle page
-    faults.
+    in $TMPDIR or /var/tmp. Call it again to change the limit. It needs Linux 6.8. For users without the right to handle
+    page faults of system calls, other threads must be idle, and programs that are started afterwards cannot gain rights.
 
     >>> import largesse
     >>> largesse.memory_limit("8")

@@ -81,10 +81,31 @@ pub(super) fn for_exec(code: &[Range<usize>]) -> Vec<sock_filter> {
     made.trap(&jumps, code, PUT_OFF)
 }
 
-/// Installs a filter for the calling thread and those it starts later. The error is the kernel's `errno`.
-pub(super) fn install(program: &[sock_filter]) -> Result<(), c_int> {
+/// Asks whether the kernel allows filters that raise a signal, and changes nothing. The error is its `errno`.
+pub(super) fn is_available() -> Result<(), c_int> {
+    let trap = libc::SECCOMP_RET_TRAP;
+    let arguments = [libc::SECCOMP_GET_ACTION_AVAIL as usize, 0, (&raw const trap).addr(), 0, 0, 0];
+    // SAFETY: the kernel reads one number, which lives until the call ends.
+    let answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
+    if answer == 0 { Ok(()) } else { Err(-answer as c_int) }
+}
+
+/// The threads that get a filter, besides those that they start later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// The calling one.
+    Calling,
+    /// All of the process.
+    All,
+}
+
+/// Installs a filter. The error is the kernel's `errno`.
+pub(super) fn install(program: &[sock_filter], threads: Threads) -> Result<(), c_int> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize;
+    let mut flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize;
+    if threads == Threads::All {
+        flags |= libc::SECCOMP_FILTER_FLAG_TSYNC as usize;
+    }
     let arguments = [libc::SECCOMP_SET_MODE_FILTER as usize, flags, (&raw const program).addr(), 0, 0, 0];
     // SAFETY: the program is valid until the call ends, and the kernel checks it.
     let mut answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
@@ -95,7 +116,12 @@ pub(super) fn install(program: &[sock_filter]) -> Result<(), c_int> {
         // SAFETY: as above.
         answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
     }
-    if answer == 0 { Ok(()) } else { Err(-answer as c_int) }
+    match answer {
+        0 => Ok(()),
+        // The number of a thread that has another filter of its own.
+        1.. => Err(libc::ESRCH),
+        _ => Err(-answer as c_int),
+    }
 }
 
 struct FilterProgram(Vec<sock_filter>);

@@ -4,6 +4,7 @@ use super::signals;
 use crate::errno::Errno;
 use crate::heap;
 use crate::lost::give_up;
+use crate::near_calls;
 use crate::settings::store_is_everywhere;
 use core::ffi::{c_int, c_void};
 use largesse_pager::Touch;
@@ -31,6 +32,9 @@ unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_
     let address = unsafe { info_of.si_addr() }.addr();
     let page = far.and_then(|far| Some((far, far.pager().kernel().page_at(address)?)));
     let Some((far, page)) = page else {
+        if info_of.si_code > 0 && is_of_change_over(address) {
+            return errno.put();
+        }
         // SAFETY: these are this handler's arguments, and nothing follows.
         return unsafe { signals::pass_on(signal, info, context) };
     };
@@ -50,6 +54,17 @@ unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_
         Err(error) => give_up(&error.to_string()),
     }
     errno.put();
+}
+
+/// Returns whether a fault was raised while blocks became far memory for the first time, so that the thread is to touch
+/// the address again. Returns once the change-over is over.
+fn is_of_change_over(address: usize) -> bool {
+    if !heap::owns(core::ptr::without_provenance_mut(address)) {
+        return false;
+    }
+    // The change-over holds this lock. If it was refused, the kernel serves the page again.
+    drop(near_calls::lock());
+    heap::far().is_some() || is_touchable(address)
 }
 
 /// Returns whether the kernel can populate the page at this address for reading (Linux 5.14; `false` before).

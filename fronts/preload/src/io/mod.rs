@@ -27,23 +27,55 @@ mod serve;
 mod signals;
 
 use crate::errno::Errno;
+use crate::signals::bit;
 use crate::slots::object::each_object;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
+pub(crate) use filter::Threads;
 use raw::Trapped;
 pub(crate) use signals::in_this_process;
 
-/// Installs the filter for system calls on `far`, for the calling thread and those it starts later; with `in_thread`,
-/// also the handler of the in-thread engine. The error is the kernel's `errno`.
-pub(crate) fn install(far: &[Range<usize>], in_thread: bool) -> Result<(), c_int> {
+/// A filter that is built, but not installed yet.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    program: Vec<libc::sock_filter>,
+    /// Whether the filter comes with the handler of the in-thread engine.
+    in_thread: bool,
+}
+
+impl Prepared {
+    /// Returns the bit set of the signals that no thread may block under the filter.
+    pub(crate) fn signals(&self) -> u64 {
+        bit(libc::SIGSYS) | if self.in_thread { bit(libc::SIGBUS) } else { 0 }
+    }
+}
+
+/// Builds the filter for system calls on `far`. Files are opened only here, and not when it is installed. The error is
+/// the kernel's `errno`, if it allows no filter.
+pub(crate) fn prepare(far: &[Range<usize>], in_thread: bool) -> Result<Prepared, c_int> {
+    filter::is_available()?;
+    let code = code();
+    let same_addresses = exec::prepare(&code);
+    Ok(Prepared { program: filter::program(far, &code, same_addresses), in_thread })
+}
+
+/// Installs the handlers that the filter needs, and unblocks their signals in the calling thread and in the handlers that
+/// the program has. No other thread runs. The error is the kernel's `errno`.
+pub(crate) fn take_signals(prepared: &Prepared) -> Result<(), c_int> {
     in_this_process();
-    if in_thread {
+    if prepared.in_thread {
         in_thread::install()?;
     }
     signals::take(libc::SIGSYS, trapped)?;
-    let code = code();
-    let same_addresses = exec::prepare(&code);
-    filter::install(&filter::program(far, &code, same_addresses))
+    signals::unblock_in_handlers();
+    serve::keep_present_signal_stack();
+    Ok(())
+}
+
+/// Installs the filter for `threads` and those they start later, after [`take_signals`]. The error is the kernel's
+/// `errno`.
+pub(crate) fn install(prepared: &Prepared, threads: Threads) -> Result<(), c_int> {
+    filter::install(&prepared.program, threads)
 }
 
 /// Returns the address ranges of the code that makes the C library's system calls: its own, and the kernel's vDSO.

@@ -313,10 +313,25 @@ pub(super) fn signal_stack(asked: CallRequest<'_>) -> isize {
         && let Some([at, flags, len]) = stack
         && flags as c_int & libc::SS_DISABLE == 0
     {
-        let used = raw::used_of_stack(at, len);
-        let mut stack = PinnedPages::new(asked.own);
-        stack.all(used.start, used.len(), true);
-        stack.forever();
+        keep_stack(&raw::used_of_stack(at, len), asked.own);
     }
     answer
+}
+
+/// Pins the signal stack that the calling thread has at present for good.
+pub(super) fn keep_present_signal_stack() {
+    // SAFETY: all zero bytes are a valid structure.
+    let mut stack: libc::stack_t = unsafe { core::mem::zeroed() };
+    let arguments = [0, (&raw mut stack).addr(), 0, 0, 0, 0];
+    // SAFETY: the structure is ours and lives until the call ends.
+    let asked = unsafe { raw::call(libc::SYS_sigaltstack, arguments) };
+    if asked == 0 && stack.ss_flags & libc::SS_DISABLE == 0 {
+        keep_stack(&raw::used_of_stack(stack.ss_sp.addr(), stack.ss_size), &(0..0));
+    }
+}
+
+fn keep_stack(used: &Range<usize>, own: &Range<usize>) {
+    let mut stack = PinnedPages::new(own);
+    stack.all(used.start, used.len(), true);
+    stack.forever();
 }

@@ -81,6 +81,25 @@ pub(super) fn take(signal: c_int, handler: Handler) -> Result<(), c_int> {
     Ok(())
 }
 
+/// Removes our signals from the sets that the program's present handlers block while they run: a filter that is
+/// installed later would otherwise end the program in one of them. The calling thread is the only one that can change
+/// actions.
+pub(super) fn unblock_in_handlers() {
+    const SIGNALS: c_int = 64;
+    for signal in (1..=SIGNALS).filter(|&signal| bit(signal) & kept_open() == 0) {
+        let mut action = Action::default();
+        let at = (&raw mut action).addr();
+        let ask = [signal as usize, 0, at, size_of::<u64>(), 0, 0];
+        // SAFETY: the action is our own and lives until the call ends.
+        let asked = unsafe { raw::call(libc::SYS_rt_sigaction, ask) };
+        if asked == 0 && action.blocked & kept_open() != 0 {
+            action.blocked &= !kept_open();
+            // SAFETY: as above; the program's handler is installed again as it was.
+            unsafe { raw::call(libc::SYS_rt_sigaction, [signal as usize, at, 0, size_of::<u64>(), 0, 0]) };
+        }
+    }
+}
+
 fn lock(signal: c_int) -> std::sync::MutexGuard<'static, Action> {
     wanted(signal).lock().unwrap_or_else(PoisonError::into_inner)
 }

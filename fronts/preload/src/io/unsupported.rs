@@ -6,6 +6,33 @@ use core::ops::Range;
 
 pub(crate) fn in_this_process() {}
 
-pub(crate) fn install(_: &[Range<usize>], _: bool) -> Result<(), c_int> {
+/// A filter, of which there is none.
+#[derive(Debug)]
+pub(crate) struct Prepared;
+
+impl Prepared {
+    pub(crate) fn signals(&self) -> u64 {
+        0
+    }
+}
+
+pub(crate) fn prepare(_: &[Range<usize>], _: bool) -> Result<Prepared, c_int> {
+    Err(libc::ENOSYS)
+}
+
+/// The threads that get a filter, besides those that they start later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// The calling one.
+    Calling,
+    /// All of the process.
+    All,
+}
+
+pub(crate) fn take_signals(_: &Prepared) -> Result<(), c_int> {
+    Err(libc::ENOSYS)
+}
+
+pub(crate) fn install(_: &Prepared, _: Threads) -> Result<(), c_int> {
     Err(libc::ENOSYS)
 }

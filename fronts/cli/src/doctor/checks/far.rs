@@ -76,7 +76,7 @@ fn permission(
 ) -> Finding {
     let finding = |status, now: String| Finding::new(Far, status, "userfaultfd", now);
     let why = if trials.user == Some(Verdict::Granted) {
-        "far memory works without it, but filters the program's system calls then, and sudo fails in the program"
+        "--local and --limit work without it, but filter the program's system calls then, and sudo fails in the program"
     } else {
         "far memory serves a program's page faults through it; large pages do not need it"
     };

@@ -1,0 +1,116 @@
+//! Lists the near memory that trapped system calls use, until blocks become far memory for the first time.
+//!
+//! The kernel cannot wait for far pages in a system call of a program that has the system-call filter. A call that was
+//! trapped while its pages were near may still be in the kernel when they become far:
+//!
+//! ```text
+//!   SIGSYS ─► hold: the buffer is listed ─► the call, which may take long ─► give_back
+//!                          │                                                    │
+//!              hand_over: pages are populated, registered, pinned ─► far        └─► unpinned
+//! ```
+//! So the change-over first gives contents to every listed page, since the kernel would meet a missing one, and pins
+//! these pages before any page is evicted. Once there is far memory, the pager keeps this list itself (`pinned.rs`),
+//! also while blocks are near again.
+
+use crate::heap;
+use core::ops::Range;
+use largesse_policy::PageNumber;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Memory that a system call uses, in whole pages of the heap's range.
+#[derive(Debug)]
+pub(crate) struct NearCall {
+    number: u64,
+    /// Addresses of the memory.
+    pub(crate) at: Range<usize>,
+    /// Whether the kernel may use the memory at any later time, too.
+    pub(crate) forever: bool,
+    /// The pages that the change-over has pinned for the call.
+    pub(crate) pinned: Option<Range<PageNumber>>,
+}
+
+/// All such memory.
+#[derive(Debug)]
+pub(crate) struct NearCalls {
+    calls: Vec<NearCall>,
+    /// The number of the next call.
+    next: u64,
+}
+
+static CALLS: Mutex<NearCalls> = Mutex::new(NearCalls { calls: Vec::new(), next: 0 });
+
+/// Locks the list. The caller blocks signals. A thread that holds the lock takes the pager's only for a change-over, with
+/// the heap's lock held: a fork takes them in the same order.
+pub(crate) fn lock() -> MutexGuard<'static, NearCalls> {
+    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The answer to a request to [`hold`] memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// The memory is listed under this number.
+    Listed(u64),
+    /// The memory is not of the heap.
+    NotOurs,
+    /// There is far memory meanwhile, whose pager pins pages itself.
+    ByPager,
+}
+
+/// Lists the `len` bytes from the address `at` on as used by a system call, unless there is far memory.
+pub(crate) fn hold(at: usize, len: usize) -> Held {
+    let (start, end) = heap::addresses();
+    let (first, last) = (at.max(start), at.saturating_add(len).min(end));
+    if first >= last {
+        return Held::NotOurs;
+    }
+    let page = largesse_pages::base_page();
+    let at = first / page * page..last.next_multiple_of(page);
+    let mut list = lock();
+    // Under the lock: a change-over publishes far memory while it holds it.
+    if heap::far().is_some() {
+        return Held::ByPager;
+    }
+    let number = list.next;
+    list.next += 1;
+    list.calls.push(NearCall { number, at, forever: false, pinned: None });
+    Held::Listed(number)
+}
+
+/// Ends the use of memory that was listed under `number`.
+pub(crate) fn give_back(number: u64) {
+    let call = {
+        let mut list = lock();
+        let found = list.calls.iter().position(|call| call.number == number);
+        found.map(|at| list.calls.swap_remove(at))
+    };
+    // Without the lock, since the pager's is taken.
+    if let Some(pages) = call.and_then(|call| call.pinned)
+        && let Some(far) = heap::far()
+    {
+        far.pager().unpin(&pages);
+    }
+}
+
+/// Notes that the kernel may use memory that was listed under `number` at any later time.
+pub(crate) fn keep(number: u64) {
+    let mut list = lock();
+    let Some(call) = list.calls.iter_mut().find(|call| call.number == number) else { return };
+    call.forever = true;
+    let pinned = call.pinned.take();
+    drop(list);
+    if let Some((pages, far)) = pinned.zip(heap::far()) {
+        far.pager().keep(&pages);
+    }
+}
+
+/// Runs a change-over with the listed calls: no further one is listed during it.
+pub(crate) fn hand_over<R>(change_over: impl FnOnce(&mut [NearCall]) -> R) -> R {
+    change_over(&mut lock().calls)
+}
+
+impl NearCalls {
+    /// Forgets the calls of the parent's threads in a forked child.
+    pub(crate) fn in_child(&mut self) {
+        self.calls.retain(|call| call.forever);
+    }
+}
