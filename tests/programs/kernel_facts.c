@@ -4,15 +4,22 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Newer than the headers of some systems. */
@@ -172,6 +179,77 @@ static void taken_back(int advice, const char *name) {
     fact(name, rc ? reason(rc) : before == 0 ? "unknown" : offered_kib() > 0 || !intact(at) ? "still offered" : "kept");
 }
 
+/* A call that is in the kernel when its page is taken away. */
+static int ends[2];
+static void *read_into(void *at) { return (void *)(read(ends[0], at, 1) < 0 ? (intptr_t)errno : 0); }
+static void wait_for_call(pid_t thread, char *line, int size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
+    /* The thread is in its read once its call has number 0. */
+    for (int turn = 0; turn < 1000; turn++) {
+        FILE *call = fopen(path, "r");
+        if (!call || !fgets(line, size, call)) strcpy(line, "-");
+        if (call) fclose(call);
+        if (!strncmp(line, "0 ", 2)) return;
+        usleep(1000);
+    }
+}
+static pid_t other_thread(void) {
+    pid_t thread = 0;
+    DIR *all = opendir("/proc/self/task");
+    for (struct dirent *one; (one = readdir(all));) if (atoi(one->d_name) > 0 && atoi(one->d_name) != getpid()) thread = atoi(one->d_name);
+    closedir(all);
+    return thread;
+}
+static void waiting_read(void) {
+    char *at = range(1, MADV_NOHUGEPAGE), line[256];
+    fill(at);
+    pthread_t thread;
+    void *answer;
+    if (pipe(ends) || pthread_create(&thread, 0, read_into, at)) return;
+    wait_for_call(other_thread(), line, sizeof line);
+    fact("call of a waiting thread is shown", strncmp(line, "0 ", 2) ? "no" : "yes");
+    enlist(at, SPAN);
+    madvise(at, PAGE, MADV_DONTNEED);
+    if (write(ends[1], "x", 1) != 1) return;
+    pthread_join(thread, &answer);
+    errno = (int)(intptr_t)answer;
+    fact("read(2) that waited when its page was evicted", reason(errno));
+}
+
+/* A filter that comes to a thread which waits in a call, and blocks the filter's signal. */
+static void *read_and_ask(void *mark) {
+    char byte;
+    if (read(ends[0], &byte, 1) == 1) *(volatile int *)mark = 1;
+    getppid();
+    *(volatile int *)mark = 2;
+    return 0;
+}
+static void waiting_thread(void) {
+    int *mark = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct sock_filter code[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 0}, {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_getppid},
+            {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRAP}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+        struct sock_fprog program = {4, code};
+        sigset_t all;
+        pthread_t thread;
+        char line[256];
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, 0);
+        if (pipe(ends) || pthread_create(&thread, 0, read_and_ask, mark)) _exit(1);
+        wait_for_call(other_thread(), line, sizeof line);
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) _exit(2);
+        if (write(ends[1], "x", 1) != 1) _exit(3);
+        pthread_join(thread, 0);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    fact("call that waited when a filter came is filtered", *mark ? "no" : "yes");
+    fact("trapped call with its signal blocked", WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS ? "kills" : "returns");
+}
+
 int main(int argc, char **argv) {
     struct utsname name;
     uname(&name);
@@ -259,6 +337,8 @@ int main(int argc, char **argv) {
         if (pipe(pipes)) return 1;
         errno = 0;
         fact("write(2) of a missing page", reason(write(pipes[1], guarded + PAGE, 1) < 0));
+        waiting_read();
+        waiting_thread();
     }
     taken_back(MADV_HUGEPAGE, "offered large page populated");
     taken_back(MADV_NOHUGEPAGE, "offered small pages populated");

@@ -32,6 +32,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
         "dlopen",
         "a library opened with RTLD_DEEPBIND frees blocks of ours in the C library unless it is patched",
     ),
+    ("pthread_create", "a limit's filter of system calls must be there before the first thread"),
     ("__register_atfork", "fork handlers of other libraries use far memory: ours stand around them"),
 ];
 

@@ -130,10 +130,11 @@ const WITHOUT_ALLOC: &[&str] = &["os/pages", "regions/arena", "heaps/report", "h
 const PURE: &[&str] = &["regions/policy"];
 
 /// Files of the library's crates that may start threads: the one way to start a service thread, the thread that ends
-/// the process as one of the program would, and the agent, which is a process of its own.
+/// the process as one of the program would, the calls of the program, and the agent, which is a process of its own.
 const STARTERS: &[&str] = &[
     "os/machine/src/service.rs",
     "fronts/preload/src/last_thread.rs",
+    "fronts/preload/src/thread_start.rs",
     "regions/agent/src/client_session.rs",
 ];
 

@@ -2,8 +2,8 @@
 //! of half their peak, in which they are killed otherwise.
 
 use largesse_tests::{
-    Exit, Run, Stage, User, confined, could_not_confine, events_are_permitted, has_program, is_root,
-    large_pages_are_available,
+    Exit, Ran, Run, Stage, User, confined, could_not_confine, events_are_permitted, has_program, is_root,
+    large_pages_are_available, skipped, users,
 };
 use std::process::{Command, Output};
 
@@ -30,21 +30,22 @@ fn confine(stage: &Stage, limit_mib: u64, words: &[String]) -> Output {
     command.current_dir(stage.scratch()).output().expect("a program that starts")
 }
 
-/// Returns the words of `largesse run` with these options in front of a program.
-fn limited(stage: &Stage, options: &[&str], program: &[String]) -> Vec<String> {
+/// Returns the words of `largesse run` with these options in front of a program, for a user.
+fn limited_as(user: User, stage: &Stage, options: &[&str], program: &[String]) -> Vec<String> {
     let (command, store) = (stage.command().display().to_string(), stage.store());
-    let before =
-        [command.as_str(), "run", "--far", &store].into_iter().chain(options.iter().copied()).chain(["--"]);
+    let prefix = user.prefix().iter().copied().chain([command.as_str(), "run", "--far", &store]);
+    let before = prefix.chain(options.iter().copied()).chain(["--"]);
     before.map(str::to_owned).chain(program.iter().cloned()).collect()
 }
 
+fn limited(stage: &Stage, options: &[&str], program: &[String]) -> Vec<String> {
+    limited_as(User::Current, stage, options, program)
+}
+
 /// Checks that a program is killed in a control group of half its peak, and ends there with the same first line under
-/// `--limit auto`, without another kill.
+/// `--limit auto` as each user, without another kill.
 #[track_caller]
-fn half_is_enough(stage: &Stage, program: &[String]) {
-    if !events_are_permitted() {
-        return;
-    }
+fn half_is_enough(stage: &Stage, program: &[String], users: &[User]) {
     let alone = confine(stage, 8 * DATA_MIB, program);
     if could_not_confine(&alone) {
         return;
@@ -60,12 +61,19 @@ fn half_is_enough(stage: &Stage, program: &[String]) {
     let said = text(&killed.stdout);
     assert!(!killed.status.success() && number(&said, "killed by the kernel:") > 0, "{killed:#?}");
 
-    let done = confine(stage, half, &limited(stage, &["--limit", "auto"], program));
-    let (said, hints) = (text(&done.stdout), text(&done.stderr));
-    assert!(done.status.success() && said.starts_with(answer), "half is {half} MiB: {answer}\n{done:#?}");
-    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
-    assert!(number(&said, "at most in use") <= half, "{said}");
-    assert_eq!(hints.matches("comes near its limit").count(), 1, "{hints}");
+    for &user in users {
+        let done = confine(stage, half, &limited_as(user, stage, &["--limit", "auto"], program));
+        let (said, hints) = (text(&done.stdout), text(&done.stderr));
+        assert!(done.status.success() && said.starts_with(answer), "half is {half} MiB: {answer}\n{done:#?}");
+        assert_eq!(number(&said, "killed by the kernel:"), 0, "{user:?}: {said}");
+        assert!(number(&said, "at most in use") <= half, "{user:?}: {said}");
+        assert_eq!(hints.matches("comes near its limit").count(), 1, "{user:?}: {hints}");
+    }
+}
+
+/// Returns a user whose system calls are filtered near a limit; those of root wait for far pages.
+fn ordinary() -> User {
+    if is_root() { User::Unprivileged } else { User::Current }
 }
 
 fn c_program(stage: &Stage, how: &[&str]) -> Option<Vec<String>> {
@@ -78,21 +86,21 @@ fn c_program(stage: &Stage, how: &[&str]) -> Option<Vec<String>> {
 fn c_program_ends_in_half_of_its_peak() {
     let stage = Stage::new();
     let Some(program) = c_program(&stage, &[]) else { return };
-    half_is_enough(&stage, &program);
+    half_is_enough(&stage, &program, &users());
 }
 
 #[test]
 fn growing_blocks_end_in_half_of_their_peak() {
     let stage = Stage::new();
     let Some(program) = c_program(&stage, &["grow"]) else { return };
-    half_is_enough(&stage, &program);
+    half_is_enough(&stage, &program, &[User::Current]);
 }
 
 #[test]
 fn threads_end_in_half_of_their_peak() {
     let stage = Stage::new();
     let Some(program) = c_program(&stage, &["threads"]) else { return };
-    half_is_enough(&stage, &program);
+    half_is_enough(&stage, &program, &users());
 }
 
 /// Parent and child each write to half of what they share, which the kernel copies.
@@ -100,7 +108,7 @@ fn threads_end_in_half_of_their_peak() {
 fn forked_program_ends_in_half_of_its_peak() {
     let stage = Stage::new();
     let Some(program) = c_program(&stage, &["fork"]) else { return };
-    half_is_enough(&stage, &program);
+    half_is_enough(&stage, &program, &users());
 }
 
 /// R forks while its vectors are near, and each worker changes half of them.
@@ -129,7 +137,7 @@ fn r_workers_end_in_a_tight_group() {
 fn one_block_ends_in_half_of_its_size() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("passes.c", &["-O2"]) else { return };
-    half_is_enough(&stage, &[program.display().to_string(), DATA_MIB.to_string()]);
+    half_is_enough(&stage, &[program.display().to_string(), DATA_MIB.to_string()], &[User::Current]);
 }
 
 #[test]
@@ -139,7 +147,7 @@ fn r_ends_in_half_of_its_peak() {
             "x <- lapply(1:32, function(k) rep_len(k + 0.5, {DATA_MIB} / 32 * 2^17)); \
              for (k in 1:32) x[[k]][k] <- 0; cat(sum(vapply(x, sum, 0)), '\\n')"
         );
-        half_is_enough(&Stage::new(), &["Rscript", "--vanilla", "-e", &script].map(str::to_owned));
+        half_is_enough(&Stage::new(), &["Rscript", "--vanilla", "-e", &script].map(str::to_owned), &users());
     }
 }
 
@@ -152,7 +160,7 @@ fn numpy_ends_in_half_of_its_peak() {
              for k, row in enumerate(rows): row[k::1000] = -k\n\
              print(sum(int(row.sum()) for row in rows))"
         );
-        half_is_enough(&Stage::new(), &[PYTHON, "-c", &script].map(str::to_owned));
+        half_is_enough(&Stage::new(), &[PYTHON, "-c", &script].map(str::to_owned), &users());
     }
 }
 
@@ -180,12 +188,21 @@ fn limit_in_bytes_bounds_the_process() {
 fn freed_memory_makes_the_rest_near_again() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("near_again.c", &["-O2", "-pthread"]) else { return };
-    if !events_are_permitted() || !large_pages_are_available() {
+    if !large_pages_are_available() {
         return;
     }
     let (store, program) = (stage.store(), program.display().to_string());
     let words = [program.as_str(), "160", "16", "2"];
-    let ran = Run::new(&stage, &words).under(&["--limit", "144M", "--far", &store]).finish().succeeded();
+    std::thread::scope(|scope| {
+        for user in users() {
+            let run = Run::new(&stage, &words).as_user(user);
+            scope.spawn(|| is_near_again_twice(&run.under(&["--limit", "144M", "--far", &store]).finish()));
+        }
+    });
+}
+
+fn is_near_again_twice(ran: &Ran) {
+    assert_eq!(ran.exit, Exit::Code(0), "{ran:#?}");
     assert!(ran.stdout.contains("10 blocks, 0 wrong"), "{ran:#?}");
     let large = number(&ran.stdout, " s ");
     assert!(large >= (80 << 10) / 10 * 9, "{large} KiB are on large pages: {ran:#?}");
@@ -219,34 +236,41 @@ fn small_objects_beyond_the_limit_end_the_program() {
 /// Python maps memory for small objects itself, and these mappings are far once the limit is near.
 #[test]
 fn python_objects_end_in_less_than_their_peak() {
-    if !events_are_permitted() || !has_program(PYTHON, &["--version"]) {
+    if !has_program(PYTHON, &["--version"]) {
         return;
     }
     let stage = Stage::new();
     let script = "x = [b'%060d' % k for k in range(2_000_000)]; print(sum(map(len, x)), x[1_234_567])";
     let program = [PYTHON, "-c", script].map(str::to_owned);
-    let done = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
-    if could_not_confine(&done) {
-        return;
+    for user in users() {
+        let done = confine(&stage, 160, &limited_as(user, &stage, &["--limit", "auto"], &program));
+        if could_not_confine(&done) {
+            return;
+        }
+        let said = text(&done.stdout);
+        assert!(done.status.success() && said.starts_with("120000000 b'0000"), "{user:?}: {done:#?}");
+        assert_eq!(number(&said, "killed by the kernel:"), 0, "{user:?}: {said}");
     }
-    let said = text(&done.stdout);
-    assert!(done.status.success() && said.starts_with("120000000 b'0000"), "{done:#?}");
-    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
 }
 
 /// A program sets its limit while it has large blocks, and then changes it.
 #[test]
 fn running_program_sets_its_limit() {
     let stage = Stage::new();
-    let Some(program) = stage.compiled("set_limit.c", &["-O2"]) else { return };
-    if !events_are_permitted() {
-        return;
-    }
+    let Some(program) = stage.compiled("set_limit.c", &["-O2", "-pthread"]) else { return };
     let (store, program) = (stage.store(), program.display().to_string());
+    let refused =
+        if events_are_permitted_to_all() { "kept" } else { "of it is at work, or waits for an event" };
     // The second one is exceeded already when it is set.
-    for (before, after) in [("64", "128"), ("160", "32")] {
-        let words = [program.as_str(), before, after, "128M", &store];
-        let ran = Run::new(&stage, &words).under(&[]).finish().succeeded();
+    for (user, before, after, how) in [
+        (User::Current, "64", "128", ""),
+        (User::Current, "160", "32", ""),
+        (ordinary(), "64", "128", "waiting"),
+        (ordinary(), "160", "32", ""),
+    ] {
+        let words = [program.as_str(), before, after, "128M", &store, how];
+        let ran = Run::new(&stage, &words).as_user(user).under(&[]).finish().succeeded();
+        assert!(how.is_empty() || ran.stdout.contains(refused), "{ran:#?}");
         assert!(ran.stdout.contains("24 blocks, 0 wrong"), "{ran:#?}");
         let resident = number(&ran.stdout, "resident ");
         assert!(before == "160" || resident <= 128 << 10, "{resident} KiB were resident: {ran:#?}");
@@ -259,7 +283,7 @@ fn running_program_sets_its_limit() {
 #[test]
 fn r_session_sets_its_limit() {
     let stage = Stage::new();
-    if !has_program("Rscript", &["--version"]) || !events_are_permitted() {
+    if !has_program("Rscript", &["--version"]) {
         return;
     }
     let Some(shim) = stage.compiled("shim.c", &["-shared", "-fPIC"]) else { return };
@@ -273,23 +297,23 @@ fn r_session_sets_its_limit() {
         cat(identical(vapply(x, sum, 0), (1:24 + 0.5) * 2^20))";
     let [library, named] = [stage.library(), named].map(|path| path.display().to_string());
     let words = ["Rscript", "--vanilla", "-e", script, &library, &named, &stage.store()];
-    let ran = Run::new(&stage, &words).finish().succeeded();
-    assert_eq!(ran.stdout, "TRUE", "{ran:#?}");
-    assert!(ran.hints.contains("comes near its limit of 160M"), "{}", ran.hints);
+    for user in users() {
+        let ran = Run::new(&stage, &words).as_user(user).finish().succeeded();
+        assert_eq!(ran.stdout, "TRUE", "{user:?}: {ran:#?}");
+        assert!(ran.hints.contains("comes near its limit of 160M"), "{user:?}: {}", ran.hints);
+    }
 }
 
 /// Both are kept below the limit, each by a helper and a pager of its own.
 #[test]
 fn forked_child_sees_the_same_words() {
     let stage = Stage::new();
-    if !events_are_permitted() {
-        return;
-    }
     let store = stage.store();
-    for limit in ["96M", "1G"] {
+    for (user, limit) in [(User::Current, "96M"), (User::Current, "1G"), (ordinary(), "96M")] {
         // With the second limit the memory is still near at the fork.
         let Some(program) = c_program(&stage, &["fork"]) else { return };
-        let ran = Run::new(&stage, &program).under(&["--limit", limit, "--far", &store]).finish().succeeded();
+        let options = ["--limit", limit, "--far", &store];
+        let ran = Run::new(&stage, &program).as_user(user).under(&options).finish().succeeded();
         assert!(ran.stdout.contains("24 blocks, 0 wrong"), "{ran:#?}");
         assert_eq!(ran.report["far"].is_null(), limit == "1G", "{:#}", ran.report);
     }
@@ -326,7 +350,6 @@ fn what_cannot_be_kept_is_refused() {
         (&["--limit", "1G", "--pages", "hugetlb"], "--pages hugetlb cannot be combined with --limit"),
         (&["--limit", "1G", "--interleave"], "--interleave cannot be combined with --limit"),
         (&["--limit", "1G", "--far", "memory:"], "file:PATH with --limit"),
-        (&["--limit", "1G", "--fault-engine", "thread"], "auto, events with --limit"),
         (&["--limit", "1G", "--static-data", "on"], "off with --limit"),
         (&["--limit", "32M"], "is below the least, 64M"),
         (&["--limit", "much"], "type auto, or a number with a unit"),
@@ -339,20 +362,45 @@ fn what_cannot_be_kept_is_refused() {
     assert!(ran.exit == Exit::Code(125) && ran.hints.contains("lies in memory (tmpfs)"), "{ran:#?}");
 }
 
-/// The kernel must wait for far pages in system calls, for which an ordinary user needs a right.
+/// A thread waits in `read` when its block becomes far memory, and the program blocks the filter's signal, has a signal
+/// stack in a large block, forks and executes.
 #[test]
-fn user_without_the_right_is_told() {
+fn system_calls_survive_the_change_over() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("limit_calls.c", &["-O2", "-pthread"]) else { return };
+    let (store, program) = (stage.store(), program.display().to_string());
+    let words = [program.as_str(), "160"];
+    for (user, engine) in [(ordinary(), "auto"), (ordinary(), "thread"), (User::Current, "user-mode")] {
+        let options = ["--limit", "96M", "--far", &store, "--fault-engine", engine];
+        // Nothing touches the block in which the thread waits for bytes.
+        let run = Run::new(&stage, &words).as_user(user).variable("LARGESSE_AHEAD", "off").under(&options);
+        let ran = run.finish().succeeded();
+        assert!(ran.stdout.contains("0 wrong, child 0"), "{user:?} {engine}: {ran:#?}");
+        assert!(ran.report["far"]["write_backs"].as_u64() > Some(0), "{user:?} {engine}: {:#}", ran.report);
+    }
+}
+
+/// Programs that an ordinary user's program starts can gain rights, unless it needed the filter of system calls.
+#[test]
+fn filter_comes_only_when_it_is_needed() {
     if !is_root() {
-        return;
+        return skipped("only root can become a user that may gain rights");
     }
     let stage = Stage::new();
+    let Some(program) = stage.compiled("limit_calls.c", &["-O2", "-pthread"]) else { return };
     let store = stage.store();
-    let run = Run::new(&stage, &["true"]).under(&["--limit", "1G", "--far", &store]);
-    let ran = run.as_user(User::Unprivileged).finish();
-    if ran.exit == Exit::Code(0) {
-        return; // this machine gives the right to all users
-    }
-    assert_eq!(ran.exit, Exit::Code(125), "{ran:#?}");
-    assert!(ran.hints.contains("cannot be kept below --limit: userfaultfd: "), "{}", ran.hints);
-    assert!(ran.hints.contains("largesse doctor"), "{}", ran.hints);
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let options = ["--limit", "512M", "--far", &store];
+    let shell = ["sh", "-c", "grep NoNewPrivs /proc/self/status"];
+    let ran = Run::new(&stage, &shell).started_by(&user).under(&options).finish().succeeded();
+    assert_eq!(ran.stdout, "NoNewPrivs:\t0\n", "{ran:#?}");
+    // This one starts a thread.
+    let words = [program.display().to_string(), "16".to_owned()];
+    let ran = Run::new(&stage, &words).started_by(&user).under(&options).finish().succeeded();
+    let filtered = u32::from(!events_are_permitted_to_all());
+    assert!(ran.stdout.contains(&format!("excluded: 0 before, {filtered} after")), "{ran:#?}");
+}
+
+fn events_are_permitted_to_all() -> bool {
+    std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").is_ok_and(|it| it.trim() == "1")
 }
