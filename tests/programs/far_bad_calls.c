@@ -16,9 +16,12 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -27,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MARK = 1000, REGION = 128 << 20, FLOOD = 4 << 20, ROOM = 16 };
+enum { PAGE = 4096, MARK = 1000, REGION = 192 << 20, FLOOD = 4 << 20, ROOM = 16 };
 enum { P = 0x50505050 }; // stands for an argument that points to memory
 // NEW: the call returns a descriptor. OWN: it returns a number that differs between runs. STILL: signals are blocked
 // during the call. AGAIN: the call is repeated if a signal interrupts it.
@@ -247,6 +250,71 @@ static void system_itself(void) {
     CALL(sigaltstack, 0, 0, P, P);
 }
 
+static void names(void) {
+    CALL(getxattr, 0, 3, P, P, P, 100);
+    CALL(setxattr, 0, 3, P, P, P, 100, 0);
+    CALL(fsetxattr, 0, 3, file, P, P, 4, 0);
+    CALL(fgetxattr, 0, 3, file, P, P, 100);
+    CALL(listxattr, 0, 2, P, P, 100);
+    CALL(flistxattr, 0, 2, file, P, 100);
+    CALL(removexattr, 0, 0, P, P);
+    CALL(fremovexattr, 0, 0, file, P);
+    CALL(openat2, 0, 3, AT_FDCWD, P, P, 24);
+    CALL(creat, 0, 0, P, 0600);
+    CALL(mknodat, 0, 0, AT_FDCWD, P, S_IFIFO | 0600, 0);
+    CALL(utime, 0, 0, P, P);
+    CALL(utimes, 0, 0, P, P);
+    CALL(futimesat, 0, 0, AT_FDCWD, P, P);
+    CALL(umount2, 0, 0, P, 0);
+    CALL(mq_open, 0, 0, P, O_RDONLY, 0, P);
+    CALL(mq_unlink, 0, 0, P);
+}
+
+static void queues(void) {
+    int messages = msgget(IPC_PRIVATE, 0600), notices = (int)syscall(SYS_mq_open, "bad", O_RDWR | O_CREAT | O_NONBLOCK, 0600, NULL);
+    syscall(SYS_mq_unlink, "bad");
+    CALL(msgsnd, 0, 2, messages, P, 100, IPC_NOWAIT);
+    CALL(msgrcv, 0, 2, messages, P, 100, 1, IPC_NOWAIT);
+    CALL(msgctl, OWN, 0, messages, IPC_STAT, P);
+    CALL(semctl, 0, 0, sem, 0, GETALL, P);
+    CALL(semctl, 0, 0, sem, 0, SETALL, P);
+    CALL(mq_timedsend, 0, 2, notices, P, 100, 1, P);
+    CALL(mq_timedreceive, 0, 2, notices, P, 8192, P, P);
+    CALL(mq_getsetattr, 0, 0, notices, P, P);
+    CALL(mq_notify, 0, 0, notices, P);
+    msgctl(messages, IPC_RMID, NULL), close(notices);
+}
+
+static void threads(void) {
+    static timer_t id;
+    CALL(timer_create, 0, 0, CLOCK_MONOTONIC, P, P);
+    syscall(SYS_timer_create, CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_NONE}, &id);
+    CALL(timer_settime, 0, 0, (long)id, 0, P, P);
+    CALL(timer_gettime, 0, 0, (long)id, P);
+    CALL(signalfd4, NEW, 0, -1, P, 8, 0);
+    CALL(rt_sigqueueinfo, 0, 0, getpid(), 0, P);
+    CALL(epoll_pwait2, STILL, 2, events, P, 4, P, P, 8);
+    CALL(prctl, 0, 0, PR_GET_NAME, P);
+    CALL(prctl, 0, 0, PR_SET_NAME, P);
+    CALL(prctl, 0, 0, PR_GET_PDEATHSIG, P);
+    CALL(sched_getparam, 0, 0, 0, P);
+    CALL(sched_setparam, 0, 0, 0, P);
+    CALL(sched_setscheduler, 0, 0, 0, 0, P);
+    CALL(sched_rr_get_interval, OWN, 0, 0, P);
+    CALL(sched_getattr, 0, 2, 0, P, 48, 0);
+    CALL(sched_setattr, 0, 0, 0, P, 0);
+    CALL(clock_adjtime, OWN, 0, CLOCK_REALTIME, P);
+    CALL(getcpu, 0, 0, P, P);
+    CALL(get_mempolicy, 0, 2, P, P, 64, 0, 0);
+    CALL(set_mempolicy, 0, 0, 3, P, 64);
+    CALL(getgroups, OWN, 0, 64, P);
+    CALL(getresuid, 0, 0, P, P, P);
+    CALL(capget, 0, 0, P, P);
+    CALL(fcntl, 0, 0, drain[0], F_SETOWN_EX, P);
+    CALL(fcntl, 0, 0, drain[0], F_GETOWN_EX, P);
+    CALL(fcntl, 0, 0, file, F_GET_RW_HINT, P);
+}
+
 // These calls may create descriptors even if they fail, so that they must be the last ones.
 static void makers(void) {
     CALL(io_uring_setup, NEW, 0, 0, P);
@@ -361,7 +429,7 @@ int main(void) {
     struct sigaction action = {.sa_handler = nothing, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 3000}, {0, 3000}}, NULL);
-    touches(), buffers(), times(), waits(), files(), sockets(), system_itself();
+    touches(), buffers(), times(), waits(), files(), sockets(), system_itself(), names(), queues(), threads();
     vector("readv", SYS_readv, zero), vector("writev", SYS_writev, file);
     vector("preadv", SYS_preadv, zero), vector("pwritev", SYS_pwritev, file);
     vector("preadv2", SYS_preadv2, zero), vector("pwritev2", SYS_pwritev2, file), vector("vmsplice", SYS_vmsplice, drain[1]);

@@ -19,6 +19,9 @@ pub(super) enum Extent {
     Times(usize, usize),
     /// An array of `pollfd` whose length is an argument.
     Polled(usize),
+    /// A number of bytes, followed by a buffer whose size in bytes (a `size_t`) is an argument; at most [`LONGEST`]
+    /// bytes of the buffer are used, all of them in one call.
+    Sized(usize, usize),
     /// A buffer for a path, whose size in bytes is an argument; at most `PATH_MAX` bytes of it are used.
     Path(usize),
     /// A bit set of descriptors (`fd_set`) in 64-bit words, whose number of bits is an argument.
@@ -30,7 +33,7 @@ pub(super) enum Extent {
     /// A structure for `ioctl`. Its size in bytes is a part of the request's number (`_IOC_SIZE`), except for requests
     /// to terminals, whose structures have at most 64 bytes.
     Request(usize),
-    /// For some commands of `fcntl`, a structure of 32 bytes; for the others, a number instead of a pointer.
+    /// For some commands of `fcntl`, a structure of at most 32 bytes; for the others, a number instead of a pointer.
     Command(usize),
     /// A `timespec` if the operation of `futex` waits; for other operations, a number instead of a pointer.
     Deadline(usize),
@@ -45,8 +48,8 @@ pub(super) enum Extent {
 }
 
 use Extent::{
-    Buffer, Bytes, Command, Deadline, Descriptors, Mask, Message, Messages, Path, Polled, Request, Text,
-    Times, Vector,
+    Buffer, Bytes, Command, Deadline, Descriptors, Mask, Message, Messages, Path, Polled, Request, Sized,
+    Text, Times, Vector,
 };
 
 /// Describes an argument that points to memory.
@@ -95,6 +98,8 @@ const LENGTH: Extent = Bytes(4);
 const USAGE: Extent = Bytes(144);
 const MASK: Extent = Bytes(8);
 const SET: Extent = Descriptors(0);
+const TIMER: Extent = Bytes(32);
+const NODES: Extent = Bytes(128);
 
 /// Lists the system calls that use memory. The most frequent come first, since the filter compares in this order.
 pub(super) const CALLS: &[Syscall] = &[
@@ -207,6 +212,77 @@ pub(super) const CALLS: &[Syscall] = &[
     call(libc::SYS_rt_sigsuspend, &[reads(0, MASK)]),
     call(libc::SYS_rt_sigpending, &[writes(0, MASK)]),
     call(libc::SYS_rt_sigtimedwait, &[reads(0, MASK), writes(1, ADDRESS), reads(2, TIME)]),
+    call(libc::SYS_epoll_pwait2, &[writes(1, Times(2, 12)), reads(3, TIME), reads(4, MASK)]),
+    call(libc::SYS_signalfd4, &[reads(1, MASK)]),
+    call(libc::SYS_rt_sigqueueinfo, &[reads(2, ADDRESS)]),
+    call(libc::SYS_rt_tgsigqueueinfo, &[reads(3, ADDRESS)]),
+    call(libc::SYS_pidfd_send_signal, &[reads(2, ADDRESS)]),
+    // For some operations a number instead of a pointer: then a page is paged in for nothing.
+    call(libc::SYS_prctl, &[writes(1, TIME), reads(4, Text)]),
+    call(libc::SYS_timer_create, &[reads(1, Bytes(64)), writes(2, LENGTH)]),
+    call(libc::SYS_timer_settime, &[reads(2, TIMER), writes(3, TIMER)]),
+    call(libc::SYS_timer_gettime, &[writes(1, TIMER)]),
+    call(libc::SYS_clock_settime, &[reads(1, TIME)]),
+    call(libc::SYS_settimeofday, &[reads(0, TIME), reads(1, TIME)]),
+    call(libc::SYS_adjtimex, &[writes(0, Bytes(208))]),
+    call(libc::SYS_clock_adjtime, &[writes(1, Bytes(208))]),
+    call(libc::SYS_sched_setparam, &[reads(1, LENGTH)]),
+    call(libc::SYS_sched_getparam, &[writes(1, LENGTH)]),
+    call(libc::SYS_sched_setscheduler, &[reads(2, LENGTH)]),
+    call(libc::SYS_sched_rr_get_interval, &[writes(1, TIME)]),
+    call(libc::SYS_sched_setattr, &[writes(1, ADDRESS)]),
+    call(libc::SYS_sched_getattr, &[writes(1, Times(2, 1))]),
+    call(libc::SYS_getcpu, &[writes(0, LENGTH), writes(1, LENGTH)]),
+    call(libc::SYS_get_mempolicy, &[writes(0, LENGTH), writes(1, NODES)]),
+    call(libc::SYS_set_mempolicy, &[reads(1, NODES)]),
+    call(libc::SYS_mbind, &[reads(3, NODES)]),
+    call(libc::SYS_move_pages, &[reads(2, Times(1, 8)), reads(3, Times(1, 4)), writes(4, Times(1, 4))]),
+    call(libc::SYS_getxattr, &[reads(0, Text), reads(1, Text), writes(2, Sized(0, 3))]),
+    call(libc::SYS_lgetxattr, &[reads(0, Text), reads(1, Text), writes(2, Sized(0, 3))]),
+    call(libc::SYS_fgetxattr, &[reads(1, Text), writes(2, Sized(0, 3))]),
+    call(libc::SYS_setxattr, &[reads(0, Text), reads(1, Text), reads(2, Sized(0, 3))]),
+    call(libc::SYS_lsetxattr, &[reads(0, Text), reads(1, Text), reads(2, Sized(0, 3))]),
+    call(libc::SYS_fsetxattr, &[reads(1, Text), reads(2, Sized(0, 3))]),
+    call(libc::SYS_listxattr, &[reads(0, Text), writes(1, Sized(0, 2))]),
+    call(libc::SYS_llistxattr, &[reads(0, Text), writes(1, Sized(0, 2))]),
+    call(libc::SYS_flistxattr, &[writes(1, Sized(0, 2))]),
+    call(libc::SYS_removexattr, &[reads(0, Text), reads(1, Text)]),
+    call(libc::SYS_lremovexattr, &[reads(0, Text), reads(1, Text)]),
+    call(libc::SYS_fremovexattr, &[reads(1, Text)]),
+    call(libc::SYS_openat2, &[reads(1, Text), reads(2, Sized(0, 3))]),
+    call(libc::SYS_creat, &[reads(0, Text)]),
+    call(libc::SYS_mknod, &[reads(0, Text)]),
+    call(libc::SYS_mknodat, &[reads(1, Text)]),
+    call(libc::SYS_chroot, &[reads(0, Text)]),
+    call(libc::SYS_mount, &[reads(0, Text), reads(1, Text), reads(2, Text), reads(4, Text)]),
+    call(libc::SYS_umount2, &[reads(0, Text)]),
+    call(libc::SYS_utime, &[reads(0, Text), reads(1, TIME)]),
+    call(libc::SYS_utimes, &[reads(0, Text), reads(1, TIMER)]),
+    call(libc::SYS_futimesat, &[reads(1, Text), reads(2, TIMER)]),
+    call(libc::SYS_name_to_handle_at, &[reads(1, Text), writes(2, STAT), writes(3, MASK)]),
+    call(libc::SYS_open_by_handle_at, &[reads(1, STAT)]),
+    call(libc::SYS_fanotify_mark, &[reads(4, Text)]),
+    call(libc::SYS_msgsnd, &[reads(1, Sized(8, 2))]),
+    call(libc::SYS_msgrcv, &[writes(1, Sized(8, 2))]),
+    call(libc::SYS_msgctl, &[writes(2, ADDRESS)]),
+    // For `SETALL` and `GETALL`, an array of as many numbers as the set has.
+    call(libc::SYS_semctl, &[writes(3, Bytes(LONGEST))]),
+    call(libc::SYS_shmctl, &[writes(2, ADDRESS)]),
+    call(libc::SYS_mq_open, &[reads(0, Text), reads(3, Bytes(64))]),
+    call(libc::SYS_mq_unlink, &[reads(0, Text)]),
+    call(libc::SYS_mq_timedsend, &[reads(1, Sized(0, 2)), reads(4, TIME)]),
+    call(libc::SYS_mq_timedreceive, &[writes(1, Sized(0, 2)), writes(3, LENGTH), reads(4, TIME)]),
+    call(libc::SYS_mq_getsetattr, &[reads(1, Bytes(64)), writes(2, Bytes(64))]),
+    call(libc::SYS_mq_notify, &[reads(1, Bytes(64))]),
+    call(libc::SYS_getgroups, &[writes(1, Times(0, 4))]),
+    call(libc::SYS_setgroups, &[reads(1, Times(0, 4))]),
+    call(libc::SYS_getresuid, &[writes(0, LENGTH), writes(1, LENGTH), writes(2, LENGTH)]),
+    call(libc::SYS_getresgid, &[writes(0, LENGTH), writes(1, LENGTH), writes(2, LENGTH)]),
+    call(libc::SYS_capget, &[writes(0, MASK), writes(1, Bytes(24))]),
+    call(libc::SYS_capset, &[writes(0, MASK), reads(1, Bytes(24))]),
+    call(libc::SYS_sethostname, &[reads(0, Times(1, 1))]),
+    call(libc::SYS_setdomainname, &[reads(0, Times(1, 1))]),
+    call(libc::SYS_syslog, &[writes(1, Times(2, 1))]),
 ];
 
 /// Lists the calls that are always trapped, since they decide which signals a thread receives and on which stack.

@@ -43,6 +43,7 @@ pub(super) fn serve(call: &Syscall, asked: CallRequest<'_>) -> isize {
             Extent::Command(command) => 32 * usize::from(takes_structure(arguments[command])),
             Extent::Deadline(operation) => 16 * usize::from(waits(arguments[operation])),
             Extent::Times(count, unit) => (number(arguments[count]) * unit).min(LONGEST),
+            Extent::Sized(before, size) => before + arguments[size].min(LONGEST),
             Extent::Polled(count) => polled(arguments[count]) * size_of::<libc::pollfd>(),
             Extent::Descriptors(count) => number(arguments[count]).min(descriptors()).div_ceil(64) * 8,
             Extent::Mask => {
@@ -283,8 +284,16 @@ fn request_size(request: usize) -> usize {
 }
 
 fn takes_structure(command: usize) -> bool {
+    // The first and the last command about hints of a write's lifetime (`F_GET_RW_HINT` to `F_SET_FILE_RW_HINT`).
+    const HINTS: core::ops::RangeInclusive<c_int> = 1035..=1038;
+    // The first and the last command about owners of signals (`F_SETOWN_EX` to `F_GETOWNER_UIDS`).
+    const OWNERS: core::ops::RangeInclusive<c_int> = 15..=17;
+    let command = command as c_int;
+    if HINTS.contains(&command) || OWNERS.contains(&command) {
+        return true;
+    }
     matches!(
-        command as c_int,
+        command,
         libc::F_GETLK
             | libc::F_SETLK
             | libc::F_SETLKW
