@@ -307,12 +307,37 @@ static void children(void) {
     check("a forked child", status == 0);
 }
 
+static void *write_often(void *fd) {
+    for (int round = 0; round < 20; round++) {
+        push_out();
+        if (write(*(int *)fd, from + round * 4096, 100) != 100) return NULL;
+    }
+    return fd;
+}
+
+// A thread whose stack is in far memory makes system calls and takes signals.
+static void stacks(void) {
+    enum { STACK = 1 << 20 };
+    int ends[2];
+    void *stack = malloc(STACK), *answer = NULL;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pipe(ends), push_out();
+    pthread_attr_init(&attributes);
+    check("pthread_attr_setstack", pthread_attr_setstack(&attributes, stack, STACK) == 0);
+    check("a short stack", pthread_attr_setstack(&(pthread_attr_t){0}, stack, 100) == EINVAL);
+    pthread_create(&thread, &attributes, write_often, &ends[1]);
+    pthread_join(thread, &answer);
+    check("a thread on a far stack", answer != NULL);
+    close(ends[0]), close(ends[1]), free(stack);
+}
+
 int main(int argc, char **argv) {
     block = (size_t)(argc > 1 ? atol(argv[1]) : 12) << 20, flooded = 2 * block;
     if (argc > 2) calls = atoi(argv[2]);
     flood = malloc(flooded), from = malloc(block), to = malloc(block);
     memset(flood, 1, flooded), memset(from, 1, block), memset(to, 1, block);
-    files(), pipes(), sockets(), datagrams(), structures(), locks(), kept_errno(), signals(), interrupted(), children();
+    files(), pipes(), sockets(), datagrams(), structures(), locks(), kept_errno(), signals(), interrupted(), children(), stacks();
     unlink("calls.dat");
     printf("%d failed\n", failed);
     return failed != 0;

@@ -28,6 +28,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("mlockall", "as mlock"),
     ("process_vm_readv", "far pages stay resident while the kernel copies from them"),
     ("process_vm_writev", "far pages are not evicted while the kernel copies to them"),
+    ("pthread_attr_setstack", "the kernel cannot put a signal on a stack whose pages are far"),
     (
         "dlopen",
         "a library opened with RTLD_DEEPBIND frees blocks of ours in the C library unless it is patched",

@@ -105,6 +105,8 @@ mod statics;
 mod status;
 mod symbol;
 mod thread_start;
+#[cfg(target_arch = "x86_64")]
+mod thread_stack;
 mod timeline;
 mod topology;
 mod tune;

@@ -18,6 +18,7 @@ type PosixMemalign = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_i
 type ReallocArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
 type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
 type Trim = unsafe extern "C" fn(usize) -> c_int;
+type SetStack = unsafe extern "C" fn(*mut libc::pthread_attr_t, *mut c_void, usize) -> c_int;
 type Open = unsafe extern "C" fn(*const core::ffi::c_char, c_int) -> *mut c_void;
 
 /// Declares a slot for each function of the next allocator. A slot first holds a stub that looks up all functions.
@@ -55,6 +56,7 @@ functions! {
     USABLE = c"malloc_usable_size", first_usable: fn(block: *mut c_void) -> usize, as Usable;
     TRIM = c"malloc_trim", first_trim: fn(keep: usize) -> c_int, as Trim;
     DLOPEN = c"dlopen", first_dlopen: fn(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void, as Open;
+    SET_STACK = c"pthread_attr_setstack", first_set_stack: fn(attributes: *mut libc::pthread_attr_t, stack: *mut c_void, bytes: usize) -> c_int, as SetStack;
 }
 
 /// Calls the function in a slot. Relaxed: no slot depends on another one, and code needs no ordering.
@@ -114,6 +116,13 @@ pub(crate) unsafe fn usable_size(block: *mut c_void) -> usize {
 }
 pub(crate) unsafe fn trim(keep: usize) -> c_int {
     call!(TRIM as Trim, keep)
+}
+pub(crate) unsafe fn pthread_attr_setstack(
+    attributes: *mut libc::pthread_attr_t,
+    stack: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    call!(SET_STACK as SetStack, attributes, stack, bytes)
 }
 /// Returns the address of the C library's `dlopen`.
 pub(crate) fn dlopen_address() -> *const c_void {

@@ -24,7 +24,7 @@ use libc::{c_long, iovec};
 /// Number of bytes whose far pages are pinned at a time. Half of the smallest local memory has room for twice as many.
 const PIECE: usize = 256 << 10;
 /// The signal stack of a thread that is in no handler of the library (see [`PinnedPages`]).
-const NO_STACK: Range<usize> = 0..0;
+pub(crate) const NO_STACK: Range<usize> = 0..0;
 
 /// Serves `process_vm_readv(2)`.
 #[unsafe(no_mangle)]

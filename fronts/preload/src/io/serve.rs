@@ -5,7 +5,7 @@ use super::calls::{Extent, LONGEST, Pointer, Syscall};
 use super::program::{self, read};
 use super::raw::{self, make};
 use crate::pinned::{IoVec, PinnedPages};
-use crate::user_memory::{MOST_PARTS, read_parts};
+use crate::user_memory::{MOST_BYTES, MOST_PARTS, read_parts};
 use core::ops::Range;
 use libc::{c_int, c_long, mmsghdr, msghdr};
 
@@ -98,11 +98,14 @@ impl CallRequest<'_> {
     /// Makes buffers resident while `pinned` lives. Returns `false` if they exceed the pages that may be pinned.
     fn holds(&self, parts: &[IoVec], written: bool, pinned: &mut PinnedPages<'_>) -> bool {
         let buffers = Buffers { parts, written, own: self.own };
-        // The kernel refuses invalid lengths.
-        buffers.bytes().is_none_or(|bytes| {
-            let first = pinned.first(parts, 0, bytes, written);
-            first.iter().map(|part| part.len).sum::<usize>() == bytes
-        })
+        let Some(bytes) = buffers.bytes() else {
+            // The kernel refuses such a length, or takes it for a shorter one (`recvfrom`), as it takes any length
+            // above `MOST_BYTES`. The message then lies in the first pages.
+            pinned.first(parts, 0, MOST_BYTES, written);
+            return true;
+        };
+        let first = pinned.first(parts, 0, bytes, written);
+        first.iter().map(|part| part.len).sum::<usize>() == bytes
     }
 }
 
