@@ -55,19 +55,22 @@ static char *range(size_t spans, int advice) {
     return at;
 }
 
-/* Returns whether the page at an address is mapped by a large page: the sum of AnonHugePages of its mapping. */
-static int is_large(char *at) {
+/* Returns the number of KiB that smaps has in a line of the mapping around an address, such as "Rss: %lu". */
+static unsigned long kib_of(char *at, const char *form) {
     FILE *smaps = fopen("/proc/self/smaps", "r");
     char line[512];
     unsigned long start = 0, end = 0, kib, seen = 0;
     while (fgets(line, sizeof line, smaps)) {
         unsigned long from, to;
         if (sscanf(line, "%lx-%lx ", &from, &to) == 2) start = from, end = to;
-        if (sscanf(line, "AnonHugePages: %lu", &kib) == 1 && start <= (uintptr_t)at && (uintptr_t)at < end) seen = kib;
+        if (sscanf(line, form, &kib) == 1 && start <= (uintptr_t)at && (uintptr_t)at < end) seen = kib;
     }
     fclose(smaps);
-    return seen > 0;
+    return seen;
 }
+/* Returns whether the page at an address is mapped by a large page: the sum of AnonHugePages of its mapping. */
+static int is_large(char *at) { return kib_of(at, "AnonHugePages: %lu") > 0; }
+static unsigned long young_kib(char *at) { return kib_of(at, "Referenced: %lu"); }
 
 static void fill(char *at) { for (int page = 0; page < PAGES; page++) at[(size_t)page * PAGE] = (char)(page % 100 + 1); }
 static int intact(char *at) {
@@ -250,6 +253,69 @@ static void waiting_thread(void) {
     fact("trapped call with its signal blocked", WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS ? "kills" : "returns");
 }
 
+static int write_to(const char *path, const char *text) {
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    int ok = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+    if (file >= 0) close(file);
+    return ok;
+}
+
+/* Which pages were used, without faults: the pages of a range are made old, and smaps counts those that became young
+   again. `clear_refs` does so for all pages of the process. */
+static void young_and_old(int advice, const char *what) {
+    char *at = range(2, advice), name[99];
+    fill(at), fill(at + SPAN);
+    int large = is_large(at);
+    int refused = madvise(at, 2 * SPAN, 20 /* MADV_COLD */);
+    snprintf(name, sizeof name, "%s made old", what);
+    fact(name, refused ? reason(-1) : young_kib(at) ? "young" : "old");
+    for (size_t page = 0; page < PAGES; page++) *(volatile char *)(at + page * PAGE);
+    snprintf(name, sizeof name, "%s, half of them read", what);
+    fact(name, young_kib(at) == SPAN / 1024 ? "half are young" : "another share is young");
+    snprintf(name, sizeof name, "%s made old, still as large", what);
+    fact(name, is_large(at) == large && intact(at) ? "yes" : "no");
+    int cleared = write_to("/proc/self/clear_refs", "1");
+    snprintf(name, sizeof name, "%s made old by clear_refs", what);
+    fact(name, !cleared ? reason(-1) : young_kib(at) ? "young" : "old");
+    /* One of them becomes a mapping of its own, with young pages of its own, and no longer. */
+    unsigned long all = kib_of(at, "Size: %lu");
+    madvise(at + SPAN, SPAN, MADV_RANDOM);
+    *(volatile char *)at, *(volatile char *)(at + SPAN) = 1;
+    int apart = kib_of(at + SPAN, "Size: %lu") == SPAN / 1024 && young_kib(at + SPAN) > 0;
+    madvise(at, 2 * SPAN, MADV_NORMAL);
+    snprintf(name, sizeof name, "%s, one of two divided by advice, and joined", what);
+    fact(name, apart && kib_of(at, "Size: %lu") == all && is_large(at) == large ? "yes" : "no");
+}
+
+/* Written pages, which are less than used ones: by write protection that the kernel lifts itself (6.7), and by the
+   soft-dirty bits of the page tables. */
+static void written(const char *how) {
+    int other = open_by(how);
+    struct uffdio_api api = { UFFD_API, 1 << 15 /* UFFD_FEATURE_WP_ASYNC */, 0 };
+    char *at = range(1, MADV_HUGEPAGE);
+    fill(at);
+    if (ioctl(other, UFFDIO_API, &api)) {
+        fact("large page protected without faults", reason(-1));
+    } else {
+        struct uffdio_register all = { { (uintptr_t)at, SPAN }, UFFDIO_REGISTER_MODE_WP, 0 };
+        struct uffdio_writeprotect part = { { (uintptr_t)at, SPAN }, UFFDIO_WRITEPROTECT_MODE_WP };
+        int rc = ioctl(other, UFFDIO_REGISTER, &all) || ioctl(other, UFFDIO_WRITEPROTECT, &part);
+        fact("large page protected without faults", reason(rc));
+        *(volatile char *)at = 1;
+        fact("written then, it is still large", is_large(at) ? "yes" : "no");
+    }
+    close(other);
+    char *page = range(1, MADV_NOHUGEPAGE);
+    fill(page);
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), cleared = write_to("/proc/self/clear_refs", "4");
+    uint64_t entries[2] = { 0, 0 };
+    *(volatile char *)page = 1;
+    ssize_t read = pread(pagemap, entries, sizeof entries, (off_t)((uintptr_t)page / PAGE * sizeof entries[0]));
+    int seen = cleared && read == sizeof entries && entries[0] >> 55 & 1 && !(entries[1] >> 55 & 1);
+    fact("soft-dirty bits", seen ? "yes" : "no");
+    close(pagemap);
+}
+
 int main(int argc, char **argv) {
     struct utsname name;
     uname(&name);
@@ -344,5 +410,8 @@ int main(int argc, char **argv) {
     taken_back(MADV_NOHUGEPAGE, "offered small pages populated");
     partly_dropped();
     if (moves) partly_moved();
+    young_and_old(MADV_HUGEPAGE, "large pages");
+    young_and_old(MADV_NOHUGEPAGE, "small pages");
+    written(argc > 1 ? argv[1] : "call");
     return 0;
 }

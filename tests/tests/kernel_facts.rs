@@ -16,7 +16,7 @@ const ALWAYS: [(&str, &str); 8] = [
     ("made accessible, still registered", "yes"),
 ];
 /// Facts that hold where the kernel moves pages (Linux 6.8).
-const WHERE_PAGES_MOVE: [(&str, &str); 10] = [
+const WHERE_PAGES_MOVE: [(&str, &str); 18] = [
     ("moved whole", "yes"),
     ("moved whole, it is still large", "yes"),
     ("moved whole, its contents are intact", "yes"),
@@ -27,6 +27,14 @@ const WHERE_PAGES_MOVE: [(&str, &str); 10] = [
     ("half of each large page dropped", "still charged"),
     ("offered large page populated", "kept"),
     ("offered small pages populated", "kept"),
+    ("large pages made old", "old"),
+    ("large pages, half of them read", "half are young"),
+    ("large pages made old, still as large", "yes"),
+    ("large pages, one of two divided by advice, and joined", "yes"),
+    ("small pages made old", "old"),
+    ("small pages, half of them read", "half are young"),
+    ("small pages made old, still as large", "yes"),
+    ("small pages, one of two divided by advice, and joined", "yes"),
 ];
 
 /// Facts about userfaultfd user mode, for which system calls are filtered.

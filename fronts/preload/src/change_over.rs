@@ -13,6 +13,7 @@ use core::ops::Range;
 use largesse_arena::Retention;
 use largesse_pages::{SPAN, base_page};
 use largesse_paging::{Amount, Far, FarBuilder, FarConfig, FarPager, FaultEngine, start_broker};
+use largesse_policy::Coldness;
 use largesse_report::Region;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -66,22 +67,23 @@ pub(crate) fn forget() {
 }
 
 /// Makes the heap on `memory` far memory, of which at most `local` bytes are resident once the pager's threads have
-/// evicted the rest. If the change-over is refused, nothing changes; the error says why.
+/// evicted the rest, the coldest by `coldness` first. If the change-over is refused, nothing changes; the error says why.
 pub(crate) fn change_over(
     heap: &LargeHeap,
     memory: &LimitedMemory,
     config: &FarConfig,
     local: usize,
+    coldness: &dyn Coldness,
 ) -> Result<(), String> {
     if let Some(far) = memory.far() {
-        return change_over_again(heap, memory, far, local);
+        return change_over_again(heap, memory, far, local, coldness);
     }
     let before = prepared().take();
     let builder = before.map_or_else(|| open(config, config.engine), Ok)?;
     let config = FarConfig { local: Amount::Bytes(local), ..config.clone() };
     let far = |spans: &mut dyn Iterator<Item = Range<usize>>| {
         near_calls::hand_over(|calls| {
-            make(builder, memory, &config, spans, calls).map(|far| memory.become_far(far))
+            make(builder, memory, &config, (spans, coldness), calls).map(|far| memory.become_far(far))
         })
     };
     heap.change_over(RETENTION, far)
@@ -93,10 +95,11 @@ fn change_over_again(
     memory: &LimitedMemory,
     far: &Far,
     local: usize,
+    coldness: &dyn Coldness,
 ) -> Result<(), String> {
     far.pager().set_local(local / base_page());
     heap.change_over(RETENTION, |spans| {
-        far.take_over_again(spans, &|at| memory.populate(at)).map_err(|error| error.to_string())?;
+        far.take_over_again(spans, coldness, &|at| memory.populate(at)).map_err(|error| error.to_string())?;
         memory.become_far_again();
         Ok(())
     })
@@ -131,7 +134,7 @@ fn make(
     mut builder: FarBuilder,
     memory: &LimitedMemory,
     config: &FarConfig,
-    spans: &mut dyn Iterator<Item = Range<usize>>,
+    (spans, coldness): (&mut dyn Iterator<Item = Range<usize>>, &dyn Coldness),
     calls: &mut [NearCall],
 ) -> Result<Far, String> {
     let refused = |error: largesse_paging::Error| error.to_string();
@@ -147,7 +150,7 @@ fn make(
     // The program may have passed pages to a pipe or a socket without a copy, before its calls were filtered.
     pager.kernel().lend();
     let taken = if unstarted.kernel().knows_pinned() {
-        unstarted.far().take_over(spans).map_err(|error| error.to_string())
+        unstarted.far().take_over(spans, coldness).map_err(|error| error.to_string())
     } else {
         Err(NO_MOVE.into())
     };

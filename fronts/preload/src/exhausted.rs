@@ -28,9 +28,16 @@ pub(crate) struct Exhaustion {
 
 impl Exhaustion {
     /// Ends the program if most of the reserve is used, nothing `can_be_evicted`, and this process has most of the
-    /// memory: `fixed` bytes of the `limit`. Returns the longest pause until the next look.
-    pub(crate) fn check(&mut self, left: Left, can_be_evicted: bool, fixed: u64, limit: u64) -> Duration {
-        if can_be_evicted || left.before_reserve > 0 || fixed < limit / 2 {
+    /// memory: `fixed` bytes of the `limit`, with as many in each of the `others` that share pages with it. Returns the
+    /// longest pause until the next look.
+    pub(crate) fn check(
+        &mut self,
+        left: Left,
+        can_be_evicted: bool,
+        (fixed, others): (u64, u64),
+        limit: u64,
+    ) -> Duration {
+        if can_be_evicted || left.before_reserve > 0 || fixed * (others + 1) < limit / 2 {
             self.cause = None;
             return Duration::MAX;
         }
@@ -67,12 +74,12 @@ mod tests {
         let mut exhaustion = Exhaustion::default();
         let used = |of_reserve| Left { before_reserve: 0, of_reserve, reserve: 100, resident: 0 };
         for (left, can_be_evicted, fixed) in [
-            (used(100), true, 900),
-            (Left { before_reserve: 1, ..used(0) }, false, 900),
-            (used(100), false, 499), // another process has the memory
+            (used(100), true, (900, 0)),
+            (Left { before_reserve: 1, ..used(0) }, false, (900, 0)),
+            (used(100), false, (499, 0)), // another process has the memory
         ] {
             assert_eq!(exhaustion.check(left, can_be_evicted, fixed, 1000), Duration::MAX, "{left:?}");
         }
-        assert_eq!(exhaustion.check(used(79), false, 900, 1000), PAUSE);
+        assert_eq!(exhaustion.check(used(79), false, (250, 1), 1000), PAUSE);
     }
 }

@@ -93,7 +93,7 @@ fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
         let number = first + offset / page;
         here.push(number..number + 1);
     });
-    far.pager().adopt(here.into_iter());
+    far.pager().adopt(here.into_iter(), |_| 0);
     far.mapped_more(first, piece.at.len());
     far.pager().set_label(first, Region::Static as u64);
     Ok(())

@@ -15,7 +15,9 @@ use crate::heap::{LargeHeap, backing, heap};
 use crate::near_calls::{self, NearCalls};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
-use crate::{far_fork, forked, helper, io, last_thread, limit_state, make, private, record, spill};
+use crate::{
+    family, far_fork, forked, helper, io, last_thread, limit_state, make, private, record, spill,
+};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -83,6 +85,7 @@ fn wait_until(done: impl Fn() -> bool) {
 
 pub(crate) unsafe extern "C" fn before() {
     let signals = Blocked::handlers();
+    family::before_fork();
     forked::make_room();
     wait_until(|| heap().is_some() || make::forbid_heap());
     enumeration::forbid();
@@ -163,12 +166,14 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
         // SAFETY: only this thread exists in the child.
         heap.demote_in_child(|first, spans| unsafe { near.demote(first, spans, &mut lost) });
     }
-    if spill::in_child() {
-        helper::start(false);
-    }
     let done = 0_usize.to_ne_bytes();
     send(CHILD, done.as_ptr(), done.len());
     close(CHILD);
+    if spill::in_child() {
+        family::in_child();
+        helper::start(false);
+        family::wait();
+    }
 }
 
 fn connect() {

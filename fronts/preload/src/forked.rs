@@ -10,6 +10,7 @@
 //! ```
 
 use crate::heap::{self, LargeHeap};
+use crate::smaps::{self, Mapping};
 use crate::{late_filter, limit_state};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -22,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Time for which a reading of the shared bytes is used. They only become less, so that an old one errs on the safe
 /// side.
 const USED_FOR: Duration = Duration::from_millis(250);
+/// Least time between two readings, as a multiple of the time that one takes.
+const REST: u32 = 50;
 /// Fewer shared bytes are not worth another reading.
 const FEW: u64 = 1 << 20;
 /// Least bytes that far memory keeps resident.
@@ -82,38 +85,50 @@ pub(crate) fn is_over() {
     }
 }
 
+/// Bytes of changed pages that another process has, too. Unchanged ones are those of files, which are not copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shared {
+    pub(crate) all: u64,
+    /// Those that are not far memory, so that copies of them cannot be evicted.
+    pub(crate) near: u64,
+}
+
 /// Reads how many bytes this process shares with others, in the helper thread.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBytes {
-    bytes: u64,
+    shared: Shared,
     read_at: Option<Instant>,
+    took: Duration,
 }
 
 impl SharedBytes {
-    /// Returns the number of bytes of which the kernel may make copies; 0 if no page was shared by a fork.
-    pub(crate) fn get(&mut self) -> u64 {
+    /// Returns the bytes of which the kernel may make copies; 0 if no page was shared by a fork.
+    pub(crate) fn get(&mut self) -> Shared {
         if !SHARES.load(Ordering::Relaxed) {
-            return 0;
+            return Shared::default();
         }
-        if self.read_at.is_none_or(|at| at.elapsed() >= USED_FOR) {
-            self.read_at = Some(Instant::now());
-            let smaps = std::fs::read_to_string("/proc/thread-self/smaps_rollup");
+        if self.read_at.is_none_or(|at| at.elapsed() >= USED_FOR.max(self.took * REST)) {
+            let began = Instant::now();
             // Without the file, a fork is as dangerous as without this.
-            self.bytes = smaps.ok().and_then(|text| shared(&text)).unwrap_or(0);
-            if self.bytes < FEW {
+            self.shared = smaps::own().map_or(Shared::default(), |mappings| sum(&mappings));
+            (self.read_at, self.took) = (Some(began), began.elapsed());
+            if self.shared.all < FEW {
                 SHARES.store(false, Ordering::Relaxed);
-                (self.bytes, self.read_at) = (0, None);
+                (self.shared, self.read_at) = (Shared::default(), None);
             }
         }
-        self.bytes
+        self.shared
     }
 }
 
-/// Returns the bytes of changed pages that another process has, too, of the text of `smaps_rollup`. Unchanged ones are
-/// those of files, which are not copied.
-fn shared(smaps: &str) -> Option<u64> {
-    let line = smaps.lines().find_map(|line| line.strip_prefix("Shared_Dirty:"))?;
-    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
+fn sum(mappings: &[Mapping]) -> Shared {
+    let mut sum = Shared::default();
+    for mapping in mappings {
+        let is_far = heap::far().is_some_and(|far| far.is_far(&mapping.at));
+        sum.all += mapping.shared;
+        sum.near += if is_far { 0 } else { mapping.shared };
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -121,15 +136,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changed_pages_are_shared() {
-        let text =
-            "Rss: 90 kB\nShared_Clean:       2048 kB\nShared_Dirty:      1024 kB\nPrivate_Dirty: 5 kB\n";
-        assert_eq!(shared(text), Some(1 << 20));
-        assert_eq!(shared("Rss: 1 kB\n"), None);
-    }
-
-    #[test]
     fn process_without_a_fork_shares_nothing() {
-        assert_eq!(SharedBytes::default().get(), 0);
+        assert_eq!(SharedBytes::default().get(), Shared::default());
+        let mapping = |shared| Mapping { shared, ..Mapping::default() };
+        assert_eq!(sum(&[mapping(3), mapping(4)]), Shared { all: 7, near: 7 });
     }
 }

@@ -130,6 +130,21 @@ impl LimitedMemory {
         self.range.collapse(offset, SPAN)
     }
 
+    /// Returns the address of the first span.
+    pub(crate) fn start(&self) -> usize {
+        self.range.start().as_ptr().addr()
+    }
+
+    /// Has the kernel forget that the pages of a run of spans were used. Returns `false` if it refuses.
+    pub(crate) fn forget_use(&self, spans: &Range<usize>) -> bool {
+        self.range.forget_use(spans.start * SPAN, spans.len() * SPAN).is_ok()
+    }
+
+    /// Makes a run of spans a mapping of its own, or joins it with its neighbours. `None` if the kernel refuses.
+    pub(crate) fn set_apart(&self, spans: &Range<usize>, apart: bool) -> Option<()> {
+        self.range.set_apart(spans.start * SPAN, spans.len() * SPAN, apart).ok()
+    }
+
     /// Returns the backing that has the pages now. When the other one takes over, spans have the contents that they had.
     pub(crate) fn backing(&self) -> &dyn Backing {
         match self.far.get().filter(|_| self.is_far()) {

@@ -14,8 +14,9 @@
 use crate::backing::HeapBacking;
 use crate::change_over::{self, change_over};
 use crate::exhausted::Exhaustion;
+use crate::family;
 use crate::fault_engine::SystemCalls;
-use crate::forked::{self, SharedBytes};
+use crate::forked::{self, Shared, SharedBytes};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
 use crate::limit_state::{
@@ -27,6 +28,7 @@ use crate::message::warn;
 use crate::near_again::NearAgainWatch;
 use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
+use crate::samples::HeapSamples;
 use crate::settings::{is_launched, options};
 use crate::{far_counters, late_filter, timeline};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -58,6 +60,9 @@ const REST: u32 = 50;
 const LEAST_GROWTH: u64 = 1 << 20;
 /// Processes that share pages take one part in this number of what is left, at each look.
 const SHARERS: u64 = 4;
+/// Samples of which parts of the heap are used begin when less than this many times the reserve is left before it: when
+/// half of a large limit is used.
+const SAMPLED_RESERVES: u64 = 4;
 /// Least bound of resident far memory, in bytes.
 const LEAST_LOCAL: u64 = 4 << 20;
 
@@ -131,6 +136,7 @@ pub(crate) struct LimitWatch {
     /// The bound of far memory that was set last, in bytes.
     local: u64,
     again: NearAgainWatch,
+    samples: HeapSamples,
     exhaustion: Exhaustion,
     /// Whether blocks stay near within the reserve, because there is nothing to evict.
     heap_is_small: bool,
@@ -150,6 +156,7 @@ impl LimitWatch {
             read_after: READ_AFTER,
             local: 0,
             again: NearAgainWatch::default(),
+            samples: HeapSamples::default(),
             exhaustion: Exhaustion::default(),
             heap_is_small: false,
             shared: SharedBytes::default(),
@@ -186,6 +193,7 @@ impl LimitWatch {
         let grown = limit.own_resident().saturating_sub(far_resident()).saturating_sub(self.near);
         let is_old =
             self.of != limit_state::limit() || self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
+        let is_old = is_old || family::is_waiting();
         if state == ASKED || is_old || grown >= (self.left.before_reserve / 2).max(LEAST_GROWTH) {
             self.read(limit, heap);
             match state {
@@ -194,21 +202,38 @@ impl LimitWatch {
             }
         }
         let state = STATE.load(Ordering::Acquire);
-        // Shared bytes are counted twice, and may never be copied.
-        let lost = if (state == FAR || self.heap_is_small) && !self.is_shared {
-            let can_be_evicted =
-                state == FAR && (self.local > LEAST_LOCAL || far_resident() > 2 * LEAST_LOCAL);
-            self.exhaustion.check(self.left, can_be_evicted, self.near, limit.bytes())
-        } else {
-            Duration::MAX
-        };
+        let lost =
+            if state == FAR || self.heap_is_small { self.check_exhaustion(limit, state) } else { Duration::MAX };
         let large = match limited().filter(|memory| !memory.is_far()) {
-            Some(memory) => self.again.make_large(limit, self.left, heap, memory),
+            Some(memory) => {
+                if self.left.before_reserve < SAMPLED_RESERVES * self.left.reserve {
+                    self.samples.step(heap, memory);
+                }
+                self.again.make_large(limit, self.left, heap, memory)
+            }
             None => Duration::MAX,
         };
         let available = self.left.before_reserve + self.left.reserve.saturating_sub(self.left.of_reserve);
         let pause = Duration::from_secs_f64(available as f64 / BYTES_PER_SECOND as f64);
-        pause.min(large).clamp(PAUSES.0, PAUSES.1).min(lost)
+        let waits = if family::is_waiting() { family::PAUSE } else { Duration::MAX };
+        pause.min(large).min(waits).clamp(PAUSES.0, PAUSES.1).min(lost)
+    }
+
+    /// Ends the program if nothing is left to evict and the reserve is used up. Returns the longest pause until the next
+    /// look.
+    fn check_exhaustion(&mut self, limit: &Limit, state: u32) -> Duration {
+        let can_be_evicted = state == FAR && (self.local > LEAST_LOCAL || far_resident() > 2 * LEAST_LOCAL);
+        if !self.is_shared {
+            return self.exhaustion.check(self.left, can_be_evicted, (self.near, 0), limit.bytes());
+        }
+        // `left` counts shared bytes twice, which may never be copied. The child that began last ends for all.
+        let left = limit.left(0);
+        match family::is_last().filter(|_| left.before_reserve == 0) {
+            Some((true, members)) => {
+                self.exhaustion.check(left, can_be_evicted, (self.near, members as u64), limit.bytes())
+            }
+            _ => Duration::MAX,
+        }
     }
 
     fn read(&mut self, limit: &Limit, heap: &LargeHeap) {
@@ -218,9 +243,11 @@ impl LimitWatch {
             let bytes = limit.bytes();
             heap.edit_report(|report| report.limit_bytes = bytes);
         }
-        let shared = if STATE.load(Ordering::Relaxed) == FAR { self.shared.get() } else { 0 };
-        self.left = limit.left(shared);
-        self.is_shared = shared > 0;
+        let is_far = STATE.load(Ordering::Relaxed) == FAR;
+        let shared = if is_far || family::is_waiting() { self.shared.get() } else { Shared::default() };
+        self.left = limit.left(if is_far { shared.all } else { 0 });
+        self.is_shared = is_far && shared.all > 0;
+        family::step(|| limit.left(0).before_reserve, shared.near);
         forked::note(self.left.before_reserve, self.left.resident);
         self.near = self.left.resident.saturating_sub(far_resident());
         self.read_at = Some(Instant::now());
@@ -259,7 +286,9 @@ impl LimitWatch {
         };
         self.local = self.bound(limit.resident(heap) + far_resident());
         let began = Instant::now();
-        match change_over(heap, memory, config, usize::try_from(self.local).unwrap_or(usize::MAX)) {
+        let coldness = self.samples.at_change_over(heap, memory);
+        let local = usize::try_from(self.local).unwrap_or(usize::MAX);
+        match change_over(heap, memory, config, local, coldness) {
             Ok(()) => self.became_far(heap, began.elapsed()),
             Err(why) => give_up(&why),
         }

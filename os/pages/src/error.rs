@@ -7,7 +7,7 @@ pub enum MapOp {
     Reserve,
     /// A reserved range could not be made accessible.
     Commit,
-    /// Advice about page sizes or about inheritance by children was refused.
+    /// Advice about page sizes, about the use of pages, or about inheritance by children was refused.
     Advise,
     /// Pages could not be returned to the kernel.
     Purge,

@@ -100,6 +100,22 @@ impl Reserved {
         sys::collapse(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Populate, len, errno })
     }
 
+    /// Has the kernel forget that pages of a range were used. `Referenced` in `/proc/PID/smaps` counts the pages that
+    /// are used from now on. Contents do not change, and large pages that lie entirely in the range stay large.
+    pub fn forget_use(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::forget_use(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
+    }
+
+    /// Makes a range a mapping of its own, with an entry in `/proc/PID/smaps`, or joins it with its neighbours again,
+    /// as `apart` says. Contents do not change, and threads may use them during the call.
+    pub fn set_apart(&self, offset: usize, len: usize, apart: bool) -> Result<(), MapError> {
+        sys::set_apart(self.at(offset, len), len, apart).map_err(|errno| MapError {
+            op: MapOp::Advise,
+            len,
+            errno,
+        })
+    }
+
     /// Lets the kernel reclaim the pages of a committed range under memory pressure (`MADV_FREE`). Each page holds its
     /// contents or zeros until it is written to, which ends the offer.
     ///

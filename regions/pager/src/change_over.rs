@@ -10,12 +10,17 @@
 use crate::{FarMemory, PagerError};
 use core::ops::Range;
 use largesse_pages::SPAN;
+use largesse_policy::Coldness;
 use largesse_store::PageStore;
 
 impl<S: PageStore> FarMemory<S> {
     /// Takes over spans of the heap's range that the program uses: pages with contents are resident, all others zero.
-    /// The caller lets no other thread hand out or drop memory of the heap, and starts the pager's threads only then.
-    pub fn take_over(&self, spans: impl Iterator<Item = Range<usize>>) -> Result<(), PagerError> {
+    /// The coldest spans by `coldness`, counted from the start of the range, are evicted first. The caller lets no other thread hand out or drop memory of the heap, and starts the pager's threads only then.
+    pub fn take_over(
+        &self,
+        spans: impl Iterator<Item = Range<usize>>,
+        coldness: &dyn Coldness,
+    ) -> Result<(), PagerError> {
         let (pager, start) = (self.pager(), self.heap.range.start().as_ptr().addr());
         let mut here = Vec::new();
         for spans in spans {
@@ -25,7 +30,8 @@ impl<S: PageStore> FarMemory<S> {
             here.extend(parts.iter().map(|part| self.heap.pages(part.start - start, part.len())));
             self.mapped_more(self.heap.first, len);
         }
-        pager.adopt(here.into_iter());
+        let age = |page| coldness.age(self.heap.bytes(page - self.heap.first) / SPAN);
+        pager.adopt(here.into_iter(), age);
         Ok(())
     }
 }

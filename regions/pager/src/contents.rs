@@ -22,20 +22,21 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Takes over pages that the program used before they became far memory: those in `here` are resident, all others
     /// zero. The resident pages may exceed local memory until the next evictions. The pages of a large page are evicted
-    /// together.
-    pub fn adopt(&self, here: impl Iterator<Item = Range<PageNumber>>) {
+    /// together, those with the greatest [age](largesse_policy::Coldness::age) first, which `age` returns for a page.
+    pub fn adopt(&self, here: impl Iterator<Item = Range<PageNumber>>, age: impl Fn(PageNumber) -> u8) {
         let mut inner = self.lock();
-        let local = inner.local;
+        let (local, mut runs) = (inner.local, Vec::new());
         for mut rest in here {
             while !rest.is_empty() {
                 let end = rest.end.min((rest.start + 1).next_multiple_of(MAX_TRANSFER));
                 let run = PageRun { first: number(rest.start), pages: number(end - rest.start) };
                 inner.pages.adopt(rest.start..end);
                 self.count(rest.start, Count::ResidentBytes, (run.range().len() * self.kernel.page()) as u64);
-                inner.queue.insert(run, local, None);
+                runs.push((run, age(rest.start)));
                 rest.start = end;
             }
         }
+        inner.queue.adopt(runs, local);
         self.tell(&inner);
         drop(inner);
         self.reclaim_needed.notify_all();

@@ -13,7 +13,7 @@ use crate::state::PagerState;
 use crate::{Count, FarMemory, PagerError};
 use core::ops::Range;
 use largesse_pages::{PageKind, SPAN};
-use largesse_policy::PageNumber;
+use largesse_policy::{Coldness, PageNumber};
 use largesse_store::PageStore;
 
 impl PagerState {
@@ -70,6 +70,7 @@ impl<S: PageStore> FarMemory<S> {
     pub fn take_over_again(
         &self,
         spans: impl Iterator<Item = Range<usize>>,
+        coldness: &dyn Coldness,
         populate: &dyn Fn(&Range<usize>),
     ) -> Result<(), PagerError> {
         let (pager, spans) = (self.pager(), spans.collect::<Vec<_>>());
@@ -90,7 +91,7 @@ impl<S: PageStore> FarMemory<S> {
             pager.lock().near = near;
             return Err(error.into());
         }
-        self.take_over(spans.into_iter()).inspect_err(|error| {
+        self.take_over(spans.into_iter(), coldness).inspect_err(|error| {
             let (used, all) = (self.heap.pages(0, used * SPAN), self.heap.pages(0, self.heap.range.len()));
             let mut inner = pager.lock();
             if !self.unregister(PageKind::Thp) {

@@ -6,7 +6,7 @@ use largesse_pager::{Count, FarMemory, FarRange, Linux, Local, Pager, PagerError
 use largesse_pages::fault::{OPEN_METHODS, Userfault};
 use largesse_pages::residency::{Answer, Inspector};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
-use largesse_policy::Policies;
+use largesse_policy::{Policies, Unsampled};
 use largesse_store::{Broker, FileStore};
 use std::path::Path;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn used_memory_becomes_far_in_place() {
         let all = SPANS * SPAN / base_page();
         let pager = Arc::new(Pager::new(kernel, store, segments, 2 * all, Policies::baseline(1)).unwrap());
         let far = FarMemory::new(heap, mappings, Arc::clone(&pager), Local::Bytes(2 * SPANS * SPAN), lost);
-        far.take_over([0..3, 3..SPANS].into_iter()).unwrap();
+        far.take_over([0..3, 3..SPANS].into_iter(), &Unsampled).unwrap();
         start(&pager, lost).unwrap();
         assert!(large() >= large_before, "a large page was split that no one evicted");
         let resident = || usize::try_from(pager.counters.get(Count::ResidentBytes)).unwrap();
@@ -175,7 +175,7 @@ fn far_memory_is_near_again_and_far_again() {
     let all = SPANS * SPAN / base_page();
     let pager = Arc::new(Pager::new(kernel, store, segments, all / 3, Policies::baseline(1)).unwrap());
     let far = FarMemory::new(heap, mappings, Arc::clone(&pager), Local::Bytes(SPANS * SPAN), lost);
-    far.take_over([0..3, 3..SPANS].into_iter()).unwrap();
+    far.take_over([0..3, 3..SPANS].into_iter(), &Unsampled).unwrap();
     start(&pager, lost).unwrap();
     let wait_until = |what: &str, done: &dyn Fn() -> bool| {
         let began = Instant::now();
@@ -219,7 +219,7 @@ fn far_memory_is_near_again_and_far_again() {
             for (word, value) in (0..used).flat_map(|span| words(start_at, span)) {
                 assert_eq!(word.swap(value + round + 1, Ordering::Relaxed), value + round, "round {round}");
             }
-            far.take_over_again(std::iter::once(0..SPANS), &|_| {}).unwrap();
+            far.take_over_again(std::iter::once(0..SPANS), &Unsampled, &|_| {}).unwrap();
             assert!(far.is_far(&at));
         }
         drop(stopped);

@@ -5,11 +5,12 @@
 //!   fault ──► Streams ──► PrefetchQueue ──► which pages to fill next
 //!     │          └ dense or strided ──► TransferUnits: how many at once ◄── Regions ◄── SetDuel or ComputeCore
 //!   fill ───► ReplacementQueue, SpeculativePages ──► which pages to evict
+//!   samples ► Coldness ──► which pages to evict first after a change-over
 //!   usage ──► NearAgain ──► when all swapped-out pages are fetched back
 //!   times ──► EvictionCost, ReclaimMode ──► the cost of evictions, in the background or on demand
 //! ```
 //! Each kind of policy has a simple baseline, which `Policies` can use instead: `Fifo` for the trait `Replacement`,
-//! `NoPrefetch` for the trait `Prefetch`, and a fixed `TransferSize`.
+//! `NoPrefetch` for the trait `Prefetch`, and a fixed `TransferSize`. That of the trait `Coldness` is `Unsampled`.
 //! # Knows / does not know
 //! Knows page numbers, counts and durations, which its caller measures and passes in. Does not know pages' states or
 //! contents, stores, threads or the kernel.
@@ -18,6 +19,7 @@
 //! 2. A decision is never needed for correctness. Any answer leaves the program's data intact.
 #![forbid(unsafe_code)]
 
+mod coldness;
 pub mod eviction_cost;
 mod free_reserve;
 mod latency;
@@ -32,6 +34,7 @@ pub mod stall_time;
 pub mod streams;
 pub mod transfer;
 
+pub use coldness::{Coldness, SpanAges, Unsampled};
 pub use free_reserve::FreeReserve;
 pub use latency::Latencies;
 pub use near_again::{NearAgain, NearWish, Usage};

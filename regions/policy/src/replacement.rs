@@ -168,6 +168,26 @@ impl Replacement for ReplacementQueue {
         }
     }
 
+    /// Protects the last ones of the runs that were used in the last sample, as many as the protected part holds. The
+    /// others are probationary, the oldest first.
+    fn adopt(&mut self, mut runs: Vec<(PageRun, u8)>, local: usize) {
+        runs.sort_by_key(|&(_, age)| core::cmp::Reverse(age));
+        let mut room = (local - local / PROBATIONARY_SHARE).saturating_sub(self.protected.pages());
+        let fits = |&(run, age): &&(PageRun, u8)| {
+            let left = room.checked_sub(run.pages as usize).filter(|_| *age == 0);
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let probationary = runs.len() - runs.iter().rev().take_while(fits).count();
+        for (place, (run, _)) in runs.into_iter().enumerate() {
+            if place < probationary {
+                self.probationary.push_back(run);
+            } else {
+                self.protected.push(run);
+            }
+        }
+    }
+
     /// Selects a probationary run, unless the protected part is too large, a probe is due, or probationary pages
     /// refault more often. Then it selects a protected run, and the oldest probationary run becomes protected, if there
     /// is room.

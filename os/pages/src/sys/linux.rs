@@ -225,6 +225,21 @@ pub(crate) fn inherited(at: NonNull<u8>, len: usize, yes: bool) -> Result<(), i3
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, advice) })
 }
 
+/// Has the kernel forget that pages were used.
+pub(crate) fn forget_use(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    const MADV_COLD: c_int = 20;
+    // SAFETY: the advice changes no contents.
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_COLD) })
+}
+
+/// Makes a range a mapping of its own, or joins it with its neighbours: the kernel joins only mappings of equal advice.
+/// Advice about the order of reads means nothing for anonymous memory.
+pub(crate) fn set_apart(at: NonNull<u8>, len: usize, apart: bool) -> Result<(), i32> {
+    let advice = if apart { libc::MADV_RANDOM } else { libc::MADV_NORMAL };
+    // SAFETY: the advice changes no contents.
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, advice) })
+}
+
 pub(crate) fn populate(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: populating changes no contents.
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_POPULATE_WRITE) })

@@ -58,6 +58,12 @@ pub(crate) fn inherited(_at: NonNull<u8>, _len: usize, _yes: bool) -> Result<(),
 pub(crate) fn populate(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
     Ok(())
 }
+pub(crate) fn forget_use(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Err(libc::EINVAL)
+}
+pub(crate) fn set_apart(_at: NonNull<u8>, _len: usize, _apart: bool) -> Result<(), i32> {
+    Err(libc::EINVAL)
+}
 pub(crate) fn lock(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
     Ok(())
 }

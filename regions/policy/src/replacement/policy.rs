@@ -24,6 +24,13 @@ pub trait Replacement: Debug + Send {
     /// part from which it was evicted, and the [clock](Replacement::clock) at that time.
     fn insert(&mut self, run: PageRun, local: usize, previous: Option<(Protection, u32)>);
 
+    /// Adds runs that were resident before far memory took them over, each with its [age](crate::Coldness::age). The
+    /// oldest are evicted first, those of equal age in their order. Local memory has `local` pages.
+    fn adopt(&mut self, mut runs: Vec<(PageRun, u8)>, local: usize) {
+        runs.sort_by_key(|&(_, age)| core::cmp::Reverse(age));
+        runs.into_iter().for_each(|(run, _)| self.insert(run, local, None));
+    }
+
     /// Removes the run to evict next from the queue, and returns it with the part of local memory that it was in. Local
     /// memory has `local` pages.
     fn select_victim(&mut self, local: usize) -> Option<(PageRun, Protection)>;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{Coldness, SpanAges, Unsampled};
 use std::collections::HashMap;
 
 /// Simulates accesses to `pages` in their order, with `local` pages of local memory. Returns the share of hits, the
@@ -128,6 +129,72 @@ fn deferred_runs_count_as_never_evicted() {
     );
     queue.retry_deferred(&(0..PageNumber::MAX), 100);
     assert_eq!(core::iter::from_fn(|| queue.select_victim(100)).count(), 189);
+}
+
+/// Runs of 10 pages each, the first with number 0, with these ages.
+fn adopted(ages: &[u8], local: usize) -> ReplacementQueue {
+    let mut queue = ReplacementQueue::new();
+    let runs = ages.iter().zip(0..).map(|(&age, at)| (PageRun { first: at * 10, pages: 10 }, age));
+    queue.adopt(runs.collect(), local);
+    queue
+}
+
+#[test]
+fn coldest_adopted_runs_are_evicted_first() {
+    let mut queue = adopted(&[0, 2, 0, 3, 2, 0], 60);
+    let victims: Vec<_> = (0..3).map(|_| queue.select_victim(60).unwrap().0.first).collect();
+    assert_eq!(victims, [30, 10, 40]);
+    // New pages are protected in the place of cold ones.
+    queue.insert(PageRun { first: 70, pages: 10 }, 60, None);
+    assert_eq!(queue.protected.pages(), 40);
+}
+
+#[test]
+fn adopted_runs_of_one_age_are_evicted_in_order() {
+    let mut queue = adopted(&[0; 8], 80);
+    assert_eq!(queue.protected.pages(), 60);
+    let victims: Vec<_> = (0..2).map(|_| queue.select_victim(80).unwrap().0.first).collect();
+    assert_eq!(victims, [0, 10]);
+}
+
+/// Adopts 90 runs of 10 pages, of which the program uses `hot` again and again while it fills 300 more pages, with room
+/// for 900. Returns the number of faults on hot pages.
+fn faults_after_change_over(coldness: &dyn Coldness, hot: &Range<u32>) -> usize {
+    const LOCAL: usize = 900;
+    let mut queue = ReplacementQueue::new();
+    let runs = (0..90).map(|run| (PageRun { first: run * 10, pages: 10 }, coldness.age(run as usize)));
+    queue.adopt(runs.collect(), LOCAL);
+    let mut resident: HashMap<u32, ()> = (0..900).map(|page| (page, ())).collect();
+    let mut evicted: HashMap<u32, (Protection, u32)> = HashMap::new();
+    let mut faults = 0;
+    for fresh in 2000..2300 {
+        for page in core::iter::once(fresh).chain(hot.start * 10..hot.end * 10) {
+            if resident.insert(page, ()).is_some() {
+                continue;
+            }
+            faults += usize::from(page != fresh);
+            while resident.len() > LOCAL {
+                let (run, from) = queue.select_victim(LOCAL).unwrap();
+                for page in run.first..run.first + run.pages {
+                    resident.remove(&page);
+                    evicted.insert(page, (from, queue.clock()));
+                }
+            }
+            queue.insert(PageRun { first: page, pages: 1 }, LOCAL, evicted.get(&page).copied());
+        }
+    }
+    faults
+}
+
+#[test]
+fn sampled_ages_save_faults_after_a_change_over() {
+    for hot in [0..40, 50..90] {
+        let mut ages = SpanAges::default();
+        (0..90).for_each(|run| ages.sampled(run..run + 1, hot.contains(&(run as u32))));
+        let [sampled, baseline] =
+            [&ages as &dyn Coldness, &Unsampled].map(|coldness| faults_after_change_over(coldness, &hot));
+        assert!(sampled == 0 && (hot.start > 0 || baseline > 300), "hot {hot:?}: {sampled}, baseline {baseline}");
+    }
 }
 
 #[test]

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Measures `largesse run --limit`, and writes docs/results/data/limit.csv. Needs root, for control groups.
+
+usage: limit.py half [--only NAME,...] [--seconds N] [--csv FILE] [--log FOLDER]
+       limit.py cost [--only NAME,...] [--pairs N] [--csv FILE]
+       limit.py change-over [--runs N] [--csv FILE]
+
+`half` runs each program of benches/programs/limit/programs.toml three times: alone, in a control group of half its peak
+without swap, and there under `largesse run --limit auto`. It says how each run ended, whether the output was the same,
+how many processes the kernel killed, and the group's peak. It takes half an hour.
+
+`cost` runs four programs that fit under a limit of 8 GiB, in turns with runs without a limit, and says by how much they
+are slower, and how many bytes more they need. It takes 15 minutes and a machine without other work.
+
+`change-over` says how long blocks cannot be allocated while 0.9 GiB and 3.6 GiB of them become far. It takes a minute.
+
+Build first: cargo build --release -p largesse-cli && cargo build --profile preload -p largesse-preload -p largesse-pin
+"""
+import argparse, csv, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile, time, tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HERE = ROOT / "benches/programs/limit"
+GROUP = ROOT / "docs/examples/in-cgroup.sh"
+LARGESSE = ROOT / "target/release/largesse"
+PYTHON = pathlib.Path("/var/tmp/largesse-limit-python")
+COLUMNS = "subject,table,program,setting,metric,unit,runs,median,spread,command,commit,machine,date".split(",")
+# Programs whose time hardly varies.
+STEADY = ["R: vectors", "NumPy", "C: radix sort", "C: stencil in two threads"]
+MOST_MIB = 16384
+LAST_LINES = re.compile(r"^limit \d+ MiB, at most in use (\d+) MiB: programs (\d+) MiB, page cache \d+ MiB$", re.M)
+
+
+def python_with(packages):
+    """An interpreter with the packages, which are installed once."""
+    interpreter = PYTHON / "bin/python"
+    if not (PYTHON / "done").exists():
+        shutil.rmtree(PYTHON, ignore_errors=True)
+        subprocess.run(["/usr/bin/python3", "-m", "venv", PYTHON], check=True)
+        subprocess.run([interpreter, "-m", "pip", "install", "-q", *packages], check=True)
+        (PYTHON / "done").touch()
+    return interpreter
+
+
+class Programs:
+    """The programs of the table, built."""
+
+    def __init__(self, built, only):
+        table = tomllib.loads((HERE / "programs.toml").read_text())
+        self.names = {"python": python_with(table["python-packages"]), "built": built, "here": HERE}
+        self.all = []
+        for program in table["program"]:
+            missing = [need for need in program.get("needs", []) if not shutil.which(need)]
+            if only and program["name"] not in only:
+                continue
+            if missing:
+                print(f"{program['name']}: skipped, {' and '.join(missing)} not installed", flush=True)
+                continue
+            if "build" in program:
+                subprocess.run(self.words(program["build"]), check=True)
+            self.all.append((program["name"], self.words(program["command"])))
+
+    def words(self, words):
+        return [word.format(**self.names) for word in words]
+
+
+class Run:
+    """One run in a control group, whose helper script prints what the group used behind the program's output."""
+
+    def __init__(self, mib, words, seconds, log):
+        began = time.monotonic()
+        group = [GROUP, str(mib), "timeout", "--kill-after=5", str(seconds), *words]
+        with log.open("w") as errors:
+            ran = subprocess.run([str(word) for word in group], stdout=subprocess.PIPE, stderr=errors, text=True)
+        self.seconds, self.status = time.monotonic() - began, ran.returncode
+        last = LAST_LINES.search(ran.stdout)
+        if not last:
+            sys.exit(f"{' '.join(words)}: no control group: {log.read_text()}{ran.stdout}")
+        self.output, rest = ran.stdout[: last.start()], ran.stdout[last.start() :]
+        self.peak, self.programs = int(last[1]), int(last[2])
+        self.killed = int(re.search(r"killed by the kernel: (\d+)", rest)[1])
+
+    def ended(self, want):
+        if self.status == 0:
+            return "same output" if self.output == want else "other output"
+        if self.killed:
+            return "killed"
+        return {124: "too slow", 137: "too slow"}.get(self.status, f"status {self.status}")
+
+
+class Table:
+    """Rows of the CSV file, which replace those of the same programs in the same table."""
+
+    def __init__(self, name, command, path):
+        self.path, self.rows = path, []
+        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run(["git", "-C", ROOT, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+        if changed.stdout and path.is_relative_to(ROOT):
+            sys.exit("the checkout has changes that are in no commit: commit them, or give --csv FILE elsewhere")
+        self.always = {"subject": "limit", "table": name, "command": command, "commit": commit.stdout.strip()}
+        self.always |= {"machine": machine(), "date": datetime.date.today().isoformat()}
+
+    def add(self, program, setting, metric, unit, values, digits=4):
+        median, spread = values[0], "–"
+        if len(values) > 1:
+            median = statistics.median(values)
+            spread = f"{min(values):.{digits}g}–{max(values):.{digits}g}"
+        text = median if isinstance(median, str) else f"{median:.{digits}g}"
+        row = {"program": program, "setting": setting, "metric": metric, "unit": unit, "runs": len(values)}
+        self.rows.append(row | {"median": text, "spread": spread} | self.always)
+
+    def write(self):
+        before = []
+        if self.path.exists():
+            with self.path.open(newline="") as file:
+                before = list(csv.DictReader(file))
+        new = {(row["table"], row["program"], row["setting"]) for row in self.rows}
+        kept = [row for row in before if (row["table"], row["program"], row["setting"]) not in new]
+        with self.path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(kept + self.rows)
+
+
+def machine():
+    processor = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    processor = processor[1] if processor else platform.machine()
+    return f"{os.cpu_count()} CPUs, {processor}, {gib:.1f} GiB, Linux {platform.release()}"
+
+
+def half(args, programs, folder):
+    table = Table("half", "ci/limit.py half", args.csv)
+    log = args.log or folder
+    log.mkdir(parents=True, exist_ok=True)
+    good = 0
+    for number, (name, words) in enumerate(programs.all):
+        file = lambda setting: log / f"{number:02} {name.replace(':', '').replace(' ', '-')} {setting}.log"
+        alone = Run(MOST_MIB, words, args.seconds, file("alone"))
+        if alone.status != 0 or not alone.output.strip():
+            print(f"{name}: ends with {alone.status} without any limit: {file('alone').read_text()}", flush=True)
+            continue
+        limit, report = alone.programs // 2, folder / "report.json"
+        table.add(name, "alone", "peak", "MiB", [alone.programs])
+        table.add(name, "alone", "time", "s", [alone.seconds], 3)
+        table.add(name, "half", "limit", "MiB", [limit])
+        limited = [str(LARGESSE), "run", "--limit", "auto", "--report", str(report), "--", *words]
+        ends = {}
+        for setting, command in (("without Largesse", words), ("--limit auto", limited)):
+            ran = Run(limit, command, args.seconds, file(setting))
+            ends[setting] = ran.ended(alone.output)
+            if ends[setting] == "other output":
+                (log / f"{number:02} output {setting}").write_text(ran.output)
+            table.add(name, setting, "ended", "", [ends[setting]])
+            table.add(name, setting, "oom_kill", "", [ran.killed])
+            table.add(name, setting, "peak of the group", "MiB", [ran.peak])
+            table.add(name, setting, "time to alone", "", [ran.seconds / alone.seconds], 2)
+        good += ends["--limit auto"] == "same output"
+        took = table.rows[-1]["median"]
+        print(f"{name}: peak {alone.programs} MiB, limit {limit} MiB, without: {ends['without Largesse']}, "
+              f"--limit auto: {ends['--limit auto']}, {took} times as long", flush=True)
+        table.write()
+    print(f"{good} of {len(programs.all)} programs end with the same output in half of their peak")
+
+
+def timed(words):
+    """Seconds and the largest resident set in KiB of one run of a program."""
+    began = time.monotonic()
+    child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(map(str, words))}: ended with {status}")
+    return time.monotonic() - began, usage.ru_maxrss
+
+
+def cost(args, programs, _folder):
+    table = Table("cost", f"ci/limit.py cost --pairs {args.pairs}", args.csv)
+    plain, limit = [LARGESSE, "run", "--"], [LARGESSE, "run", "--limit", "8G", "--"]
+    for name, words in programs.all:
+        timed(plain + words)  # what the page cache lacks is read now
+        ratios, noise, more = [], [], []
+        for _ in range(args.pairs):
+            first, with_limit, again = (timed(way + words) for way in (plain, limit, plain))
+            ratios.append(with_limit[0] / first[0])
+            noise.append(again[0] / first[0])
+            more.append((with_limit[1] - first[1]) / 1024)
+        table.add(name, "--limit 8G", "time to without a limit", "", ratios, 4)
+        table.add(name, "the same twice", "time to without a limit", "", noise, 4)
+        table.add(name, "--limit 8G", "more memory", "MiB", more, 3)
+        print(f"{name}: {statistics.median(ratios):.4f}, the same twice {statistics.median(noise):.4f}, "
+              f"{statistics.median(more):.1f} MiB more", flush=True)
+        table.write()
+
+
+def change_over(args, _programs, folder):
+    table = Table("change-over", f"ci/limit.py change-over --runs {args.runs}", args.csv)
+    program, report = folder / "limited", folder / "report.json"
+    subprocess.run(["gcc", "-O2", "-pthread", ROOT / "tests/programs/limited.c", "-o", program], check=True)
+    for gib, data in ((1, 1400), (4, 5200)):
+        times = []
+        for _ in range(args.runs):
+            words = [LARGESSE, "run", "--limit", f"{gib}G", "--report", report, "--", program, data, 16]
+            timed(words)
+            times.append(json.loads(report.read_text())["limit"]["change_over_ms"] / (0.9 * gib))
+        table.add("C: blocks", f"--limit {gib}G", "change-over of a GiB", "ms", times, 3)
+        print(f"--limit {gib}G: {statistics.median(times):.1f} ms a GiB", flush=True)
+        table.write()
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("what", choices=["half", "cost", "change-over"])
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=11)
+    parser.add_argument("--csv", type=pathlib.Path, default=ROOT / "docs/results/data/limit.csv")
+    parser.add_argument("--log", type=pathlib.Path)
+    args = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("only root can make a control group: type sudo before the command")
+    if not LARGESSE.exists():
+        sys.exit("build first: cargo build --release -p largesse-cli; cargo build --profile preload -p largesse-preload")
+    with tempfile.TemporaryDirectory(prefix="largesse-limit-", dir="/var/tmp") as folder:
+        folder = pathlib.Path(folder)
+        only = args.only or (STEADY if args.what == "cost" else [])
+        programs = None if args.what == "change-over" else Programs(folder, only)
+        {"half": half, "cost": cost, "change-over": change_over}[args.what](args, programs, folder)
+
+
+main()
