@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "benches/programs/limit"
 GROUP = ROOT / "docs/examples/in-cgroup.sh"
 LARGESSE = ROOT / "target/release/largesse"
+os.environ.setdefault("LARGESSE_LIBRARY", str(ROOT / "target/preload/liblargesse.so"))
 PYTHON = pathlib.Path("/var/tmp/largesse-limit-python")
 COLUMNS = "subject,table,program,setting,metric,unit,runs,median,spread,command,commit,machine,date".split(",")
 # Programs whose time hardly varies.

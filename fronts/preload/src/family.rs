@@ -87,7 +87,12 @@ impl Family {
     }
 
     /// Returns the other members that have begun and not ended, as `is_alive` says of a process.
-    fn others(&self, place: usize, now: u32, is_alive: impl Fn(u32) -> bool) -> impl Iterator<Item = &Member> {
+    fn others(
+        &self,
+        place: usize,
+        now: u32,
+        is_alive: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = &Member> {
         self.members.iter().enumerate().filter_map(move |(at, member)| {
             let process = member.process.load(Ordering::Relaxed);
             let begun = at != place && process != 0 && member.turn.load(Ordering::Relaxed) != 0;
@@ -96,7 +101,13 @@ impl Family {
     }
 
     /// Has the member at `place` begin, which needs `copies` bytes of the `free` ones, if it may.
-    fn begin(&self, place: usize, (free, copies): (u64, u64), now: u32, is_alive: impl Fn(u32) -> bool) -> bool {
+    fn begin(
+        &self,
+        place: usize,
+        (free, copies): (u64, u64),
+        now: u32,
+        is_alive: impl Fn(u32) -> bool,
+    ) -> bool {
         let (mut count, mut wanted) = (0, copies + BUFFERS);
         for other in self.others(place, now, is_alive) {
             count += 1;
@@ -119,7 +130,8 @@ impl Family {
     fn locked<R>(&self, me: u32, decide: impl FnOnce() -> R) -> Option<R> {
         let holder = self.lock.load(Ordering::Relaxed);
         let free = holder == 0 || !is_alive(holder);
-        let taken = free && self.lock.compare_exchange(holder, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let taken =
+            free && self.lock.compare_exchange(holder, me, Ordering::Acquire, Ordering::Relaxed).is_ok();
         taken.then(|| {
             let decided = decide();
             // Release: pairs with the Acquire of the next process that decides, which sees this one's turn.
@@ -217,15 +229,12 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn family() -> Family {
-        Family { lock: AtomicU32::new(0), turns: AtomicU32::new(0), members: [const { EMPTY }; MOST] }
+        Family {
+            lock: AtomicU32::new(0),
+            turns: AtomicU32::new(0),
+            members: core::array::from_fn(|_| Member::default()),
+        }
     }
-
-    const EMPTY: Member = Member {
-        process: AtomicU32::new(0),
-        heard_of: AtomicU32::new(0),
-        turn: AtomicU32::new(0),
-        copies: AtomicU64::new(0),
-    };
 
     #[test]
     fn children_begin_while_there_is_room() {

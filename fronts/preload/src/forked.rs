@@ -43,6 +43,11 @@ pub(crate) fn note(before_reserve: u64, resident: u64) {
     SEEN[1].store(resident, Ordering::Relaxed);
 }
 
+/// Returns the bytes that were free before the reserve of the limit when the helper last looked.
+pub(crate) fn free() -> u64 {
+    SEEN[0].load(Ordering::Relaxed)
+}
+
 /// Returns whether the bound of far memory must stay as it is, for a fork.
 pub(crate) fn is_forking() -> bool {
     FORKING.load(Ordering::Relaxed)

@@ -32,8 +32,8 @@ pub(crate) unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
-    if len >= ranges::SMALLEST && is_plain(address, protection, flags, NEVER) {
-        spill::before_mapping();
+    if len >= ranges::SMALLEST && ranges::may_be_far(address, len, protection, flags) {
+        before_mapping(len);
     }
     // SAFETY: the caller's promise.
     if let Some(answer) = unsafe { ranges::map(address, len, protection, flags, fd, offset) } {
@@ -66,6 +66,15 @@ pub(crate) unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { mmap(address, len, protection, flags, fd, offset) }
+}
+
+/// Has the limit looked at before the program gets memory that could exceed it.
+fn before_mapping(len: usize) {
+    if options().limit.is_some() {
+        let _inside = Inside::enter_heap();
+        heap_or_make(); // which begins to watch the limit
+    }
+    spill::before_mapping(len);
 }
 
 fn advise(at: *mut c_void, len: usize) {

@@ -68,7 +68,8 @@ impl HeapSamples {
         let spans: usize = runs.iter().map(Range::len).sum();
         let part = spans.div_ceil(PARTS).max(1);
         let parts = || runs.iter().flat_map(|run| parts_of(run, part));
-        let apart = parts().filter(|it| it.start / part % 2 == 1).try_for_each(|it| memory.set_apart(&it, true));
+        let apart =
+            parts().filter(|it| it.start / part % 2 == 1).try_for_each(|it| memory.set_apart(&it, true));
         let mappings = smaps::own();
         let end = runs.last().map_or(0, |run| run.end);
         let joined = memory.set_apart(&(0..end), false);

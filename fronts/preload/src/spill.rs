@@ -31,7 +31,7 @@ use crate::routing::ROUTING;
 use crate::samples::HeapSamples;
 use crate::settings::{is_launched, options};
 use crate::{far_counters, late_filter, timeline};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
 use largesse_pages::base_page;
@@ -41,6 +41,8 @@ use std::time::Instant;
 
 /// Whether the reserve is so close that new mappings could reach it before the next look.
 static CLOSE: AtomicBool = AtomicBool::new(false);
+/// Bytes of mappings that the program has got since the last look.
+static MAPPED: AtomicU64 = AtomicU64::new(0);
 /// It is close from this number of bytes on, or from half of the reserve on, if that is more.
 const CLOSE_BYTES: u64 = 16 << 20;
 
@@ -109,16 +111,26 @@ pub(crate) fn before_use(heap: &LargeHeap) {
     }
 }
 
-/// Has the limit looked at before the program gets a new mapping, if it is close: allocators that map memory
-/// themselves then get no more of it that stays near than the limit leaves.
-pub(crate) fn before_mapping() {
+/// Has the limit looked at before the program gets a new mapping of `len` bytes, if it is close, or could be exceeded
+/// with this mapping and those since the last look. A mapping with which it could is made only after the change-over.
+/// Allocators that map memory themselves then get no more of it that stays near than the limit leaves.
+pub(crate) fn before_mapping(len: usize) {
     // Relaxed: hints. A signal handler that interrupted the heap holds its lock, which the helper needs.
-    if CLOSE.load(Ordering::Relaxed)
-        && STATE.load(Ordering::Relaxed) == WATCHED
+    if STATE.load(Ordering::Relaxed) != WATCHED {
+        return;
+    }
+    let len = len as u64;
+    let could_exceed = || MAPPED.load(Ordering::Relaxed) > forked::free();
+    MAPPED.fetch_add(len, Ordering::Relaxed);
+    if (CLOSE.load(Ordering::Relaxed) || could_exceed())
         && heap::heap().is_some_and(|heap| !heap.is_interrupted())
         && late_filter::ensure()
     {
         ask();
+        MAPPED.fetch_add(len, Ordering::Relaxed); // the look has forgotten it
+        if could_exceed() {
+            limit_state::become_far();
+        }
     }
 }
 
@@ -202,8 +214,11 @@ impl LimitWatch {
             }
         }
         let state = STATE.load(Ordering::Acquire);
-        let lost =
-            if state == FAR || self.heap_is_small { self.check_exhaustion(limit, state) } else { Duration::MAX };
+        let lost = if state == FAR || self.heap_is_small {
+            self.check_exhaustion(limit, state)
+        } else {
+            Duration::MAX
+        };
         let large = match limited().filter(|memory| !memory.is_far()) {
             Some(memory) => {
                 if self.left.before_reserve < SAMPLED_RESERVES * self.left.reserve {
@@ -249,6 +264,7 @@ impl LimitWatch {
         self.is_shared = is_far && shared.all > 0;
         family::step(|| limit.left(0).before_reserve, shared.near);
         forked::note(self.left.before_reserve, self.left.resident);
+        MAPPED.store(0, Ordering::Relaxed); // Relaxed: as in `before_mapping`
         self.near = self.left.resident.saturating_sub(far_resident());
         self.read_at = Some(Instant::now());
         let close = self.left.before_reserve < CLOSE_BYTES.max(self.left.reserve / 2);

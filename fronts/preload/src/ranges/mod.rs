@@ -20,7 +20,8 @@ use largesse_report::Cause;
 /// Size in bytes of the smallest mapping that becomes far memory: 1 MiB.
 pub(crate) const SMALLEST: usize = 1 << 20;
 /// Flags of `mmap` that prevent far memory: those that prevent large pages, and those for locked and for low addresses.
-const NEVER: c_int = plain::NEVER | libc::MAP_LOCKED | libc::MAP_32BIT;
+/// Allocators such as jemalloc and mimalloc map memory that they use at once with `MAP_NORESERVE`.
+const NEVER: c_int = plain::NEVER & !libc::MAP_NORESERVE | libc::MAP_LOCKED | libc::MAP_32BIT;
 
 /// Result of a system call as the kernel returns it: a number, or `-errno`.
 pub(crate) type Answer = isize;
@@ -56,6 +57,13 @@ fn quietly<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Returns whether a mapping becomes far memory if there is some. A larger one than the memory of the machine is only
+/// reserved: the store has no room for it.
+pub(crate) fn may_be_far(at: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
+    let is_used = flags & libc::MAP_NORESERVE == 0 || len <= largesse_pages::physical_memory();
+    is_used && is_plain(at, protection, flags, NEVER)
+}
+
 /// Serves `mmap`. Returns `None` if the call concerns no far memory and is left to the kernel.
 ///
 /// # Safety
@@ -78,7 +86,7 @@ pub(crate) unsafe fn map(
     if !heap::is_far() || len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !routing::is_enabled() {
         return None;
     }
-    if !is_plain(at, protection, flags, NEVER) {
+    if !may_be_far(at, len, protection, flags) {
         causes::note(Cause::MappingNear);
         return None;
     }
