@@ -16,7 +16,8 @@ are slower, and how many bytes more they need. It takes 15 minutes and a machine
 
 Build first: cargo build --release -p largesse-cli && cargo build --profile preload -p largesse-preload -p largesse-pin
 """
-import argparse, csv, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile, time, tomllib
+import argparse, csv, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile, time
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "benches/programs/limit"
@@ -93,11 +94,11 @@ class Table:
 
     def __init__(self, name, command, path):
         self.path, self.rows = path, []
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-        changed = subprocess.run(["git", "-C", ROOT, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
-        if changed.stdout and path.is_relative_to(ROOT):
-            sys.exit("the checkout has changes that are in no commit: commit them, or give --csv FILE elsewhere")
-        self.always = {"subject": "limit", "table": name, "command": command, "commit": commit.stdout.strip()}
+        changed = git("status", "--porcelain", "-uno", "--", ":!docs/results")
+        if changed and path.is_relative_to(ROOT):
+            sys.exit("the checkout has changes that are in no commit: commit them, or give --csv with another file")
+        self.always = {"subject": "limit", "table": name, "command": command}
+        self.always["commit"] = git("rev-parse", "--short=7", "HEAD")
         self.always |= {"machine": machine(), "date": datetime.date.today().isoformat()}
 
     def add(self, program, setting, metric, unit, values, digits=4):
@@ -120,6 +121,11 @@ class Table:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(kept + self.rows)
+
+
+def git(*words):
+    ran = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True)
+    return ran.stdout.strip()
 
 
 def machine():
@@ -220,7 +226,7 @@ def main():
     if os.geteuid() != 0:
         sys.exit("only root can make a control group: type sudo before the command")
     if not LARGESSE.exists():
-        sys.exit("build first: cargo build --release -p largesse-cli; cargo build --profile preload -p largesse-preload")
+        sys.exit("build first, as the head of this file says")
     with tempfile.TemporaryDirectory(prefix="largesse-limit-", dir="/var/tmp") as folder:
         folder = pathlib.Path(folder)
         only = args.only or (STEADY if args.what == "cost" else [])

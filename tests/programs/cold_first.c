@@ -1,7 +1,7 @@
-/* Fills cold blocks, and then hot ones, which it goes through again and again. After a while it fills more blocks, with a
-   pass over the hot ones after each, which exceeds the limit under which it runs. Then it checks all of them, but for the
-   cold ones, if asked: that fetches them back.
-   cold_first COLD_MIB HOT_MIB MORE_MIB cold|hot SECONDS [check]   (the fourth word says which blocks are made first) */
+/* Fills cold blocks, and then hot ones, which it goes through again and again. After a while it fills more blocks, with
+   a pass over the hot ones after each, which exceeds the limit under which it runs. Then it checks all of them, if
+   asked: that fetches the cold ones back. The fourth word says which blocks are made first.
+   cold_first COLD_MIB HOT_MIB MORE_MIB cold|hot SECONDS [check] */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -133,6 +133,43 @@ fn r_workers_end_in_a_tight_group() {
     assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
 }
 
+/// Copies of R's small objects for four workers at once do not fit: they begin one after the other.
+#[test]
+fn r_workers_without_room_wait_for_others() {
+    if !has_program("Rscript", &["--version"]) || !events_are_permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let script = "library(parallel); x <- lapply(1:16, function(k) rep_len(k + 0.5, 2^20))
+        f <- function(i) { for (k in seq(i, 16, by = 4)) x[[k]][seq(1, 2^20, by = 64)] <- i; sum(vapply(x, sum, 0)) }
+        cat(unlist(mclapply(1:4, f, mc.cores = 4)), sum(vapply(x, sum, 0)), '\n')";
+    let program = ["Rscript", "--vanilla", "-e", script].map(str::to_owned);
+    let done = confine(&stage, 180, &limited(&stage, &["--limit", "auto"], &program));
+    if could_not_confine(&done) {
+        return;
+    }
+    let said = text(&done.stdout);
+    let answer = format!("{}150994944", "150568960 ".repeat(4));
+    assert!(done.status.success() && said.starts_with(&answer), "{done:#?}");
+    assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
+}
+
+/// Blocks at low addresses that the program uses all the time stay, and others that it filled later and left spill.
+#[test]
+fn coldest_memory_spills_first() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("cold_first.c", &["-O2"]) else { return };
+    if !events_are_permitted() {
+        return;
+    }
+    let (store, program) = (stage.store(), program.display().to_string());
+    let words = [program.as_str(), "80", "80", "64", "hot", "2.2"];
+    let ran = Run::new(&stage, &words).under(&["--limit", "210M", "--far", &store]).finish().succeeded();
+    let count = |name: &str| ran.report["far"][name].as_u64().unwrap_or(0);
+    assert!(count("write_backs") > 4096, "{:#}", ran.report);
+    assert!(count("fills") < 1024, "hot pages were read back: {:#}", ran.report);
+}
+
 #[test]
 fn one_block_ends_in_half_of_its_size() {
     let stage = Stage::new();

@@ -3,7 +3,7 @@
 //! ```text
 //!   half of the limit is used ─► all pages are made old ─► a second or more ─► which are young? ─► made old again …
 //! ```
-//! A page becomes young when the processor uses it. The kernel makes the pages of a range old on request, but tells only
+//! A page becomes young when the processor uses it. The kernel makes the pages of a range old on request, but says only
 //! how many bytes of a whole mapping are young (`Referenced` in `/proc/PID/smaps`). So for each sample the heap is
 //! divided into mappings for a moment. Contents, large pages and threads that use them are not affected.
 
@@ -35,6 +35,8 @@ pub(crate) struct HeapSamples {
     ages: SpanAges,
     /// When all pages were made old, and how long the sample took; `None` before the first time.
     last: Option<(Instant, Duration)>,
+    /// Whether there was a sample of a second or more.
+    is_sampled: bool,
     /// Whether the kernel refuses samples.
     refused: bool,
 }
@@ -47,7 +49,8 @@ impl HeapSamples {
             let began = Instant::now();
             let runs = warm_runs(heap);
             if self.last.is_some() {
-                self.sample(&runs, memory);
+                self.sample(&runs, memory, true);
+                self.is_sampled = true;
             }
             self.refused |= runs.iter().any(|run| !memory.forget_use(run));
             let now = Instant::now();
@@ -57,14 +60,15 @@ impl HeapSamples {
 
     /// Returns the age of each span, with a last sample, for a heap that is about to become far.
     pub(crate) fn at_change_over(&mut self, heap: &LargeHeap, memory: &LimitedMemory) -> &dyn Coldness {
-        if self.last.take().is_some() && !self.refused {
-            self.sample(&warm_runs(heap), memory);
+        if let Some((at, _)) = self.last.take().filter(|_| !self.refused) {
+            let long = !self.is_sampled || at.elapsed() >= LEAST_PAUSE;
+            self.sample(&warm_runs(heap), memory, long);
         }
         &self.ages
     }
 
-    /// Notes which spans were used since all pages were made old.
-    fn sample(&mut self, runs: &[Range<usize>], memory: &LimitedMemory) {
+    /// Notes which spans were used since all pages were made old, which was `long` ago or not.
+    fn sample(&mut self, runs: &[Range<usize>], memory: &LimitedMemory, long: bool) {
         let spans: usize = runs.iter().map(Range::len).sum();
         let part = spans.div_ceil(PARTS).max(1);
         let parts = || runs.iter().flat_map(|run| parts_of(run, part));
@@ -79,7 +83,7 @@ impl HeapSamples {
         };
         for mapping in &mappings {
             if let Some(spans) = spans_of(&mapping.at, memory.start(), end) {
-                self.ages.sampled(spans, mapping.young > mapping.resident / SHARE);
+                self.ages.sampled(spans, mapping.young > mapping.resident / SHARE, long);
             }
         }
         self.refused |= mappings.len() > MOST_MAPPINGS;

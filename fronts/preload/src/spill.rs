@@ -234,8 +234,8 @@ impl LimitWatch {
         pause.min(large).min(waits).clamp(PAUSES.0, PAUSES.1).min(lost)
     }
 
-    /// Ends the program if nothing is left to evict and the reserve is used up. Returns the longest pause until the next
-    /// look.
+    /// Ends the program if nothing is left to evict and the reserve is used up. Returns the longest pause until the
+    /// next look.
     fn check_exhaustion(&mut self, limit: &Limit, state: u32) -> Duration {
         let can_be_evicted = state == FAR && (self.local > LEAST_LOCAL || far_resident() > 2 * LEAST_LOCAL);
         if !self.is_shared {

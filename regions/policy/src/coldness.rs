@@ -32,13 +32,14 @@ impl Coldness for Unsampled {
 pub struct SpanAges(Vec<u8>);
 
 impl SpanAges {
-    /// Notes whether spans were used since the sample before.
-    pub fn sampled(&mut self, spans: Range<usize>, used: bool) {
+    /// Notes whether spans were used since the sample before. That they were not means nothing unless the time since then
+    /// was `long`.
+    pub fn sampled(&mut self, spans: Range<usize>, used: bool, long: bool) {
         if self.0.len() < spans.end {
             self.0.resize(spans.end, 0);
         }
         for age in &mut self.0[spans] {
-            *age = if used { 0 } else { age.saturating_add(1) };
+            *age = if used { 0 } else { age.saturating_add(u8::from(long)) };
         }
     }
 }
@@ -57,10 +58,12 @@ mod tests {
     fn unused_spans_grow_older() {
         let mut ages = SpanAges::default();
         for round in 0..300 {
-            ages.sampled(0..2, false);
-            ages.sampled(2..4, round % 2 == 0);
+            ages.sampled(0..2, false, true);
+            ages.sampled(2..4, round % 2 == 0, true);
         }
-        assert_eq!([0, 1, 2, 3, 4].map(|span| ages.age(span)), [255, 255, 1, 1, 0]);
+        ages.sampled(0..1, true, false);
+        ages.sampled(1..4, false, false);
+        assert_eq!([0, 1, 2, 3, 4].map(|span| ages.age(span)), [0, 255, 1, 1, 0]);
         assert_eq!(Unsampled.age(0), 0);
     }
 }

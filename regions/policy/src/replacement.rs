@@ -168,13 +168,14 @@ impl Replacement for ReplacementQueue {
         }
     }
 
-    /// Protects the last ones of the runs that were used in the last sample, as many as the protected part holds. The
-    /// others are probationary, the oldest first.
+    /// Protects the youngest runs, the last ones of equal age first: as many as the protected part holds, and none that
+    /// is older than half of the oldest one. The others are probationary, the oldest first.
     fn adopt(&mut self, mut runs: Vec<(PageRun, u8)>, local: usize) {
         runs.sort_by_key(|&(_, age)| core::cmp::Reverse(age));
         let mut room = (local - local / PROBATIONARY_SHARE).saturating_sub(self.protected.pages());
+        let most = runs.first().map_or(0, |&(_, oldest)| oldest / 2);
         let fits = |&(run, age): &&(PageRun, u8)| {
-            let left = room.checked_sub(run.pages as usize).filter(|_| *age == 0);
+            let left = room.checked_sub(run.pages as usize).filter(|_| *age <= most);
             room = left.unwrap_or(0);
             left.is_some()
         };

@@ -191,7 +191,7 @@ fn sampled_ages_save_faults_after_a_change_over() {
     for hot in [0..40, 50..90] {
         let mut ages = SpanAges::default();
         for (run, number) in (0..90).zip(0_u32..) {
-            ages.sampled(run..run + 1, hot.contains(&number));
+            ages.sampled(run..run + 1, hot.contains(&number), true);
         }
         let [sampled, baseline] =
             [&ages as &dyn Coldness, &Unsampled].map(|coldness| faults_after_change_over(coldness, &hot));
