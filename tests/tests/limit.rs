@@ -163,11 +163,12 @@ fn coldest_memory_spills_first() {
         return;
     }
     let (store, program) = (stage.store(), program.display().to_string());
-    let words = [program.as_str(), "80", "80", "64", "hot", "2.2"];
+    let words = [program.as_str(), "80", "80", "64", "hot", "3.5"];
     let ran = Run::new(&stage, &words).under(&["--limit", "210M", "--far", &store]).finish().succeeded();
     let count = |name: &str| ran.report["far"][name].as_u64().unwrap_or(0);
     assert!(count("write_backs") > 4096, "{:#}", ran.report);
-    assert!(count("fills") < 1024, "hot pages were read back: {:#}", ran.report);
+    // By address it would be 6000 and more of the 20,480 hot pages.
+    assert!(count("fills") < 3072, "hot pages were read back: {:#}", ran.report);
 }
 
 #[test]
