@@ -43,7 +43,7 @@ fn debugger_runs_a_program() {
     for user in users() {
         for engine in fault_engines(user) {
             let run = Run::new(&stage, &debugger).arg(&program).arg("32").as_user(user);
-            let ran = run.under(&["--local=4M", "--fault-engine", engine]).finish();
+            let ran = run.under(&["--local=24M", "--fault-engine", engine]).finish();
             assert_eq!(ran.exit, Exit::Code(0), "{user:?} with {engine}: the debugger ends: {ran:#?}");
             let right = ["sum 1044480\n", "exited normally]"].iter().all(|text| ran.stdout.contains(text));
             assert!(right, "{user:?} with {engine}: the program runs to its end: {ran:#?}");

@@ -251,7 +251,7 @@ fn is_near_again_twice(ran: &Ran) {
     assert_eq!(ran.hints.lines().count(), 1, "{}", ran.hints);
 }
 
-/// Small objects cannot be evicted. The program ends with a message before the kernel kills it.
+/// The C library's small objects cannot be evicted. The program ends with a message before the kernel kills it.
 #[test]
 fn small_objects_beyond_the_limit_end_the_program() {
     let stage = Stage::new();
@@ -260,7 +260,8 @@ fn small_objects_beyond_the_limit_end_the_program() {
         return;
     }
     let program = [program.display().to_string(), "400".to_owned()];
-    let ended = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
+    let options = ["--limit", "auto", "--small-blocks", "off"];
+    let ended = confine(&stage, 160, &limited(&stage, &options, &program));
     if could_not_confine(&ended) {
         return;
     }

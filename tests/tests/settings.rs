@@ -93,6 +93,7 @@ fn empty_variables_count_as_unset() {
         "PREFETCH",
         "FAULT_ENGINE",
         "STATIC_DATA",
+        "SMALL_BLOCKS",
         "ISA",
         "AHEAD",
         "LIBRARY",

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const LIMIT: &str = "LARGESSE_LIMIT";
 const STATIC_DATA: &str = "LARGESSE_STATIC_DATA";
-const SWITCHES: [&str; 2] = [STATIC_DATA, "LARGESSE_PREFETCH"];
+const SWITCHES: [&str; 3] = [STATIC_DATA, "LARGESSE_PREFETCH", "LARGESSE_SMALL_BLOCKS"];
 
 /// The settings of far memory after they were read and checked.
 struct Parsed {

@@ -1,12 +1,13 @@
 //! Exports the `malloc` family under its C names.
 //!
 //! Each function compares the requested size with the bounds of the settings, then calls the heap or the next
-//! allocator.
+//! allocator. While small blocks are served, the functions that the C library calls for itself also look at the address
+//! of their caller (`callers.rs`), which only machine code can know.
 
 use crate::guard::called_from_outside;
 use crate::heap::owns;
 use crate::routing::takes;
-use crate::{next, serve, shortage};
+use crate::{callers, next, serve, shortage, small};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use largesse_malloc::Fill;
@@ -14,9 +15,78 @@ use largesse_malloc::Fill;
 /// Alignment in bytes of blocks for which none was requested.
 const MALLOC_ALIGN: usize = 16;
 
-/// Implements `malloc(3)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+/// Exports a function, which is implemented by `$plain`, or by `$called` with the address of its caller as a last
+/// argument while small blocks are served. The first word of the routing is 0 then.
+#[cfg(target_arch = "x86_64")]
+macro_rules! export {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*), $register:literal, $plain:ident, $called:ident) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> *mut c_void {
+            core::arch::naked_asm!(
+                "cmp qword ptr [rip + {routing}], 0",
+                "je 2f",
+                "jmp {plain}",
+                "2:",
+                concat!("mov ", $register, ", [rsp]"),
+                "jmp {called}",
+                routing = sym crate::routing::ROUTING,
+                plain = sym $plain,
+                called = sym $called,
+            )
+        }
+    };
+}
+
+/// Exports a function, which is implemented by `$plain`: small blocks are not served.
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! export {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*), $register:literal, $plain:ident, $called:ident) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> *mut c_void {
+            // SAFETY: the caller's promise.
+            unsafe { $plain($($argument),*) }
+        }
+    };
+}
+
+export! {
+    /// Implements `malloc(3)`.
+    malloc(size: usize), "rsi", malloc_for_any, malloc_for
+}
+export! {
+    /// Implements `calloc(3)`.
+    calloc(count: usize, size: usize), "rdx", calloc_for_any, calloc_for
+}
+export! {
+    /// Implements `realloc(3)`.
+    realloc(old: *mut c_void, size: usize), "rdx", realloc_for_any, realloc_for
+}
+
+/// Returns whether a request for `size` bytes by the code at `caller` is one of the C library for itself.
+#[inline]
+fn is_for_c_library(size: usize, caller: usize) -> bool {
+    small::serves(size, MALLOC_ALIGN) && callers::is_for_c_library(caller)
+}
+
+unsafe extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
+    called_from_outside("malloc");
+    if is_for_c_library(size, caller) {
+        // SAFETY: no preconditions.
+        return unsafe { next::malloc(size) };
+    }
+    if small::serves(size, MALLOC_ALIGN)
+        && let Some(block) = small::allocate(size, MALLOC_ALIGN, Fill::Any)
+    {
+        return block;
+    }
+    // SAFETY: no preconditions.
+    unsafe { malloc_for_any(size) }
+}
+
+unsafe extern "C" fn malloc_for_any(size: usize) -> *mut c_void {
     called_from_outside("malloc");
     if takes(size) {
         let block = serve::allocate(size, MALLOC_ALIGN, Fill::Any);
@@ -27,9 +97,17 @@ pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     unsafe { next::malloc(size) }
 }
 
-/// Implements `calloc(3)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mut c_void {
+    called_from_outside("calloc");
+    if is_for_c_library(count.saturating_mul(size), caller) {
+        // SAFETY: no preconditions.
+        return unsafe { next::calloc(count, size) };
+    }
+    // SAFETY: no preconditions.
+    unsafe { calloc_for_any(count, size) }
+}
+
+unsafe extern "C" fn calloc_for_any(count: usize, size: usize) -> *mut c_void {
     called_from_outside("calloc");
     if let Some(total) = count.checked_mul(size)
         && takes(total)
@@ -54,13 +132,21 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     }
 }
 
-/// Implements `realloc(3)`.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+unsafe extern "C" fn realloc_for(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    called_from_outside("realloc");
+    if !owns(old) && is_for_c_library(size, caller) {
+        // SAFETY: the caller's promise, and the block is the next allocator's, if it is one.
+        return unsafe { next::realloc(old, size) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { realloc_for_any(old, size) }
+}
+
+unsafe extern "C" fn realloc_for_any(old: *mut c_void, size: usize) -> *mut c_void {
     called_from_outside("realloc");
     if old.is_null() {
         // SAFETY: no preconditions.
-        return unsafe { malloc(size) };
+        return unsafe { malloc_for_any(size) };
     }
     if owns(old) {
         // SAFETY: the caller promises a live block, and the heap owns it.
@@ -81,7 +167,7 @@ pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, siz
         && (owns(old) || takes(total))
     {
         // SAFETY: the caller's promise.
-        return unsafe { realloc(old, total) };
+        return unsafe { realloc_for_any(old, total) };
     }
     // SAFETY: the caller's promise; a product that overflows is refused without access to the block.
     unsafe { next::reallocarray(old, count, size) }

@@ -16,7 +16,7 @@ use crate::near_calls::{self, NearCalls};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
 use crate::{
-    family, far_fork, forked, helper, io, last_thread, limit_state, make, private, record, spill,
+    family, far_fork, forked, helper, io, last_thread, limit_state, make, private, record, small, spill,
 };
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -103,6 +103,7 @@ fn lock_heap() -> HeapGuard {
     if heap.is_interrupted() {
         return HeapGuard::Interrupted;
     }
+    small::before_fork();
     heap.before_fork();
     if heap.has_pool_pages() {
         connect();
@@ -126,6 +127,7 @@ pub(crate) unsafe extern "C" fn in_parent() {
         close(PARENT);
         far_fork::in_parent(far);
         heap.after_fork_in_parent();
+        small::after_fork_in_parent();
     }
     drop(signals);
 }
@@ -157,6 +159,7 @@ pub(crate) unsafe extern "C" fn in_child() {
 fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
     close(PARENT);
     heap.after_fork_in_child();
+    small::after_fork_in_child();
     far_fork::in_child(far);
     let mut lost = |to, from: usize, len| {
         let address = from.to_ne_bytes();

@@ -15,7 +15,7 @@ use crate::limit::Limit;
 use crate::spill::LimitWatch;
 use crate::waits::WaitMonitor;
 use crate::wanted::{ABSENT, DECAY_ONLY, WANTED};
-use crate::{causes, coverage, heap, limit_state, service_thread};
+use crate::{causes, coverage, heap, limit_state, service_thread, small};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_arena::DECAY_SECONDS;
@@ -142,6 +142,7 @@ fn work() {
                 let _ = WANTED.compare_exchange(0, DECAY_ONLY, Ordering::Relaxed, Ordering::Relaxed);
             }
             heap.tick();
+            small::tick();
             waits.check();
             coverage::update();
             if !heap::is_far() {

@@ -3,6 +3,7 @@
 //! # Picture
 //! ```text
 //!   program ──malloc──► exports ──small──► next   (the C library; another allocator has all blocks)
+//!      │                   ├─────small, with far memory or a limit──► small ─► SmallHeap
 //!      │                   └─────large──► serve ─► Heap<HeapBacking>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      ├──munmap, …───► ranges (far memory)
@@ -17,6 +18,7 @@
 //!   start, control                                  called by the dynamic linker and the program
 //!   slots::dlopen ─► exports, mapping; fork, report
 //!   serve ─► make ─► new_heap ─► far ─► io          the heap, which the first large request makes
+//!   serve ─► small ─► small_cache, callers          small blocks in spans of that heap
 //!   helper, ranges, record, causes, next
 //!   guard ─► heap, routing; settings, message       the state of the process
 //! ```
@@ -37,6 +39,7 @@
 mod allocator;
 mod atfork;
 mod backing;
+mod callers;
 mod causes;
 mod change_over;
 mod context_allocator;
@@ -102,6 +105,9 @@ mod signals;
 mod signpost;
 mod slots;
 mod smaps;
+mod small;
+mod small_cache;
+mod small_heap;
 mod spill;
 mod start;
 mod statics;

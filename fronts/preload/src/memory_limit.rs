@@ -13,7 +13,7 @@ use crate::make::heap_or_make;
 use crate::session::{answer, default_store, text};
 use crate::settings::options;
 use crate::slots::eligibility;
-use crate::{change_over, helper, late_filter};
+use crate::{change_over, helper, late_filter, small};
 use core::ffi::c_char;
 use largesse_paging::{Amount, FarConfig, FaultEngine, Store};
 use largesse_settings::MemoryLimit;
@@ -69,6 +69,7 @@ fn begin(heap: &LargeHeap, memory: &LimitedMemory, limit: MemoryLimit, far: FarC
     if late_filter::ensure() {
         limit_state::ask();
     }
+    small::begin(options());
     if limit_state::is_watched() { Ok(()) } else { Err(limit_state::why_given_up()) }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Options {
     pub(crate) limit: Option<LimitConfig>,
     /// Whether the program's static arrays are far memory, too, if there is any.
     pub(crate) static_data: bool,
+    /// Whether blocks below [`Options::min`] are served, too, while memory is far or may become far.
+    pub(crate) small_blocks: bool,
     /// Instruction set of the kernels; `None` stands for the fastest.
     pub(crate) isa: Option<Isa>,
     /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None` stands for one for each processor.
@@ -115,6 +117,7 @@ impl Default for Options {
             far: None,
             limit: None,
             static_data: true,
+            small_blocks: true,
             isa: None,
             threads: None,
         }
@@ -174,6 +177,8 @@ impl Options {
             far,
             limit,
             static_data,
+            // A user who says from which size on blocks are served has decided about the others.
+            small_blocks: one(get, "LARGESSE_SMALL_BLOCKS", "on, off", given_min.is_none(), word(&SWITCH))?,
             isa: one(
                 get,
                 "LARGESSE_ISA",

@@ -55,6 +55,7 @@ fn describe(state: &str) -> Value {
             "children": options.children,
         },
         "counters": named,
+        "small_bytes": heap::heap().map_or(0, |heap| heap.with_report(|report| report.small_bytes)),
         "far": far(),
         "limit": limit(),
         "tuned": crate::tune::report(),

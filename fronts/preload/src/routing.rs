@@ -15,6 +15,12 @@ pub(crate) fn takes(size: usize) -> bool {
     ROUTING.takes(size)
 }
 
+/// Returns whether the heap of large blocks is for requests of `size` bytes.
+pub(crate) fn is_large(size: usize) -> bool {
+    let (min, max, _) = ROUTING.limits();
+    (min..=max).contains(&size)
+}
+
 /// Returns whether the library serves anything: blocks and mappings, or mappings only.
 pub(crate) fn is_enabled() -> bool {
     // Relaxed: set before the program starts.
@@ -23,8 +29,7 @@ pub(crate) fn is_enabled() -> bool {
 
 /// Returns whether the library serves mappings of `len` bytes.
 pub(crate) fn takes_mapping(len: usize) -> bool {
-    let (min, max, _) = ROUTING.limits();
-    is_enabled() && (min..=max).contains(&len)
+    is_enabled() && is_large(len)
 }
 
 /// Makes the library serve the mappings of this process only, since another allocator serves its blocks.

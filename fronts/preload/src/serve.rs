@@ -1,19 +1,22 @@
-//! Serves requests for blocks from the heap of the process, which the first request makes.
+//! Serves requests for blocks from the heaps of the process; the first request makes that of large blocks.
 
 use crate::errno::Errno;
 use crate::guard::Inside;
 use crate::heap::{heap, is_far};
 use crate::make::heap_or_make;
 use crate::message::die;
-use crate::routing::{ROUTING, takes};
-use crate::{helper, next, record, refused, shortage, spill};
+use crate::routing::{ROUTING, is_large, takes};
+use crate::{helper, next, record, refused, shortage, small, spill};
 use core::ffi::c_void;
 use core::ptr::null_mut;
-use largesse_malloc::{Fill, Refused, ResizeError, Resized};
+use largesse_malloc::{Fill, LARGEST_SMALL, Refused, ResizeError, Resized, SmallHeap};
 
 /// Allocates a block; returns `None` if the next allocator is to serve the request.
 #[cold]
 pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_void> {
+    if small::serves(size, align) {
+        return small::allocate(size, align, fill);
+    }
     let _inside = Inside::enter_heap();
     let errno = Errno::save();
     let heap = heap_or_make()?;
@@ -37,8 +40,16 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
     }
 }
 
-#[cold]
+/// Frees a block in the heap's range.
+#[inline]
 pub(crate) fn free(block: *mut c_void) {
+    if !small::free(block) {
+        free_large(block);
+    }
+}
+
+#[cold]
+fn free_large(block: *mut c_void) {
     let _inside = Inside::enter_heap();
     let errno = Errno::save();
     record::before_free();
@@ -52,6 +63,9 @@ pub(crate) fn free(block: *mut c_void) {
 }
 
 pub(crate) fn usable(block: *mut c_void) -> usize {
+    if let Some(usable) = small::usable(block) {
+        return usable;
+    }
     let _inside = Inside::enter_heap();
     match heap().map(|heap| heap.usable(block.addr())) {
         Some(Ok(usable)) => usable,
@@ -60,6 +74,7 @@ pub(crate) fn usable(block: *mut c_void) -> usize {
 }
 
 pub(crate) fn trim(keep: usize) -> usize {
+    small::reclaim();
     let _inside = Inside::enter_heap();
     heap().map_or(0, |heap| heap.trim(keep))
 }
@@ -74,15 +89,20 @@ pub(crate) unsafe fn resize(old: *mut c_void, size: usize) -> *mut c_void {
         free(old);
         return null_mut();
     }
+    let small = small::usable(old);
+    if small.is_some_and(|usable| SmallHeap::fits(usable, size)) {
+        return old;
+    }
     let (min, ..) = ROUTING.limits();
-    // SAFETY: the caller's promise.
-    let resized = if size >= min / 2 { unsafe { resize_without_copying(old, size) } } else { None };
+    let least = if small::is_on() { LARGEST_SMALL + 1 } else { min / 2 };
+    // SAFETY: the caller's promise, and it is a large block.
+    let resize = || unsafe { resize_without_copying(old, size) };
+    let resized = if small.is_none() && size >= least { resize() } else { None };
     let (new, usable) = match resized {
         Some(Resized::Done(block)) => return block.start.as_ptr().cast(),
         Some(Resized::Copy { to, usable }) => (to.start.as_ptr().cast(), usable),
-        // It became small, or the range is full, so the next allocator serves it.
-        // SAFETY: no preconditions.
-        None => (unsafe { next::malloc(size) }, usable(old)),
+        // It has another size class now, became small, or the range is full.
+        None => (of_another_kind(size, small.is_some()), usable(old)),
     };
     if !new.is_null() {
         // Without `Inside`, so that handlers of the program can run during a long copy.
@@ -93,7 +113,19 @@ pub(crate) unsafe fn resize(old: *mut c_void, size: usize) -> *mut c_void {
     new
 }
 
-/// Resizes a block of the heap, unless it must be copied; returns `None` if the heap has no memory for it.
+/// Allocates the new place of a block that is resized from small to large, from large to small, or from one class of
+/// small blocks to another.
+fn of_another_kind(size: usize, was_small: bool) -> *mut c_void {
+    let ours = if was_small && takes(size) || small::serves(size, 16) {
+        allocate(size, 16, Fill::Any)
+    } else {
+        None // a large block for which the range is full, or one that the next allocator is to serve
+    };
+    // SAFETY: no preconditions.
+    ours.unwrap_or_else(|| unsafe { next::malloc(size) })
+}
+
+/// Resizes a large block, unless it must be copied; returns `None` if the heap has no memory for it.
 ///
 /// # Safety
 /// The requirements are those of [`resize`].
@@ -112,7 +144,7 @@ unsafe fn resize_without_copying(old: *mut c_void, size: usize) -> Option<Resize
     }
 }
 
-/// Implements `realloc` of the next allocator's block to a size that the heap serves.
+/// Implements `realloc` of the next allocator's block to a size that the library serves.
 ///
 /// # Safety
 /// `old` must be a live block of the next allocator that no other thread uses during the call.
@@ -121,7 +153,9 @@ pub(crate) unsafe fn adopt(old: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     let usable = unsafe { next::usable_size(old) };
     // A block that is large already is left to its allocator, which can resize it without copying.
-    if !takes(usable)
+    if takes(size)
+        && is_large(size)
+        && !is_large(usable)
         && let Some(new) = allocate(size, 16, Fill::Any)
     {
         if new.is_null() {

@@ -9,7 +9,9 @@ use crate::settings::{is_launched, options};
 use crate::signals::Blocked;
 use crate::slots::eligibility::watched;
 use crate::slots::object;
-use crate::{allocator, atfork, coverage, last_thread, record, report, spill, thread_start, timeline};
+use crate::{
+    allocator, atfork, coverage, last_thread, record, report, small, spill, thread_start, timeline,
+};
 use core::ffi::{c_char, c_int};
 use largesse_report::Cause;
 use largesse_settings::Unknown;
@@ -71,6 +73,9 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     if (options.far.is_some() || options.limit.is_some()) && is_enabled() {
         // Made now, so that an error of the store is reported before the program starts.
         heap_or_make();
+        if ROUTING.limits().2 {
+            small::begin(options);
+        }
     }
     if options.pid.is_none() {
         remark_on_settings();
@@ -97,5 +102,6 @@ extern "C" fn finish() {
     record::finish();
     coverage::update();
     spill::announce();
+    small::note();
     report::write("finished");
 }

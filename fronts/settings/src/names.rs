@@ -6,7 +6,7 @@ use core::fmt;
 pub const PREFIX: &str = "LARGESSE_";
 
 /// The names of all variables of Largesse. `docs/settings.md` has a line for each of them that is a setting.
-pub const VARIABLES: [&str; 30] = [
+pub const VARIABLES: [&str; 31] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
     // `largesse bench` sets it for the programs that it measures.
@@ -39,6 +39,7 @@ pub const VARIABLES: [&str; 30] = [
     "LARGESSE_REPORT",
     // The launcher sets it to the folder of the watcher.
     "LARGESSE_REPORT_FOLDER",
+    "LARGESSE_SMALL_BLOCKS",
     "LARGESSE_STATIC_DATA",
     // The tests of the R package read it.
     "LARGESSE_TESTS_NEED_LIBRARY",

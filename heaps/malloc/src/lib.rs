@@ -24,6 +24,8 @@ mod heap;
 mod layout;
 mod records;
 mod routing;
+#[cfg_attr(loom, expect(dead_code, reason = "loom checks the protocols alone"))]
+mod small;
 mod sync;
 
 pub use heap::{
@@ -31,3 +33,5 @@ pub use heap::{
 };
 pub use layout::DataAlign;
 pub use routing::{BadLimits, Routing, SMALLEST_MIN};
+#[cfg(not(loom))]
+pub use small::{LARGEST_SMALL, SmallBlock, SmallCache, SmallHeap};

@@ -1,6 +1,6 @@
-//! Decides by size which requests the large-block heap serves.
+//! Decides by size which requests are served.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Smallest value of `min` in bytes. For smaller blocks, rounding up to a granule would waste too much.
 pub const SMALLEST_MIN: usize = 64 << 10;
@@ -8,11 +8,14 @@ pub const SMALLEST_MIN: usize = 64 << 10;
 /// The limits on size by which requests are routed, which may change while the program runs. Reading each takes one
 /// load.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Routing {
-    /// Size in bytes from which requests are accepted; `usize::MAX` while the heap is disabled.
+    /// Size in bytes from which requests are accepted; `usize::MAX` while the heap is disabled, and 0 while small
+    /// requests are accepted, too. It is the first field, which the exported functions read.
     from: AtomicUsize,
     min: AtomicUsize,
     max: AtomicUsize,
+    small: AtomicBool,
 }
 
 /// The error for limits below [`SMALLEST_MIN`] or in the wrong order.
@@ -29,10 +32,15 @@ impl Routing {
     #[must_use]
     pub const fn new(min: usize, max: usize, enabled: bool) -> Routing {
         let from = if enabled { min } else { usize::MAX };
-        Routing { from: AtomicUsize::new(from), min: AtomicUsize::new(min), max: AtomicUsize::new(max) }
+        Routing {
+            from: AtomicUsize::new(from),
+            min: AtomicUsize::new(min),
+            max: AtomicUsize::new(max),
+            small: AtomicBool::new(false),
+        }
     }
 
-    /// Returns whether a request of `size` bytes is for the large-block heap.
+    /// Returns whether a request of `size` bytes is accepted.
     // Relaxed throughout: limits are independent; a request that races with a change may be routed either way.
     #[inline]
     #[must_use]
@@ -54,15 +62,26 @@ impl Routing {
         }
         self.min.store(min, Ordering::Relaxed);
         self.max.store(max, Ordering::Relaxed);
-        let while_on = |from| (from != usize::MAX).then_some(min);
+        let while_on = |from| (from != usize::MAX).then_some(self.least());
         let _ = self.from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, while_on);
         Ok(())
     }
 
     /// Sets whether requests are accepted.
     pub fn enable(&self, on: bool) {
-        let from = if on { self.min.load(Ordering::Relaxed) } else { usize::MAX };
+        let from = if on { self.least() } else { usize::MAX };
         self.from.store(from, Ordering::Relaxed);
+    }
+
+    /// Accepts requests below `min` from now on, too, while requests are accepted.
+    pub fn accept_small(&self) {
+        self.small.store(true, Ordering::Relaxed);
+        self.enable(self.limits().2);
+    }
+
+    /// Returns the size in bytes from which requests are accepted while they are.
+    fn least(&self) -> usize {
+        if self.small.load(Ordering::Relaxed) { 0 } else { self.min.load(Ordering::Relaxed) }
     }
 }
 
@@ -90,6 +109,18 @@ mod tests {
         assert!(!routing.takes(2 << 20));
         routing.enable(true);
         assert!(routing.takes(2 << 20));
+    }
+
+    #[test]
+    fn small_requests_are_taken_while_enabled() {
+        let routing = Routing::new(1 << 20, 4 << 20, false);
+        routing.accept_small();
+        assert!(!routing.takes(24));
+        routing.enable(true);
+        routing.set(2 << 20, 8 << 20).unwrap();
+        assert!(routing.takes(0) && routing.takes(8 << 20) && !routing.takes((8 << 20) + 1));
+        assert_eq!(routing.limits(), (2 << 20, 8 << 20, true));
+        assert_eq!(core::mem::offset_of!(Routing, from), 0, "the exported functions read the first word");
     }
 
     #[test]

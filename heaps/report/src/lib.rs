@@ -29,6 +29,6 @@ pub use record::{
 /// The first bytes of a [`Signpost`].
 pub const MAGIC: [u8; 8] = *b"LARGESSE";
 /// Version of the layout, which changes with every change of the layout. Readers refuse other versions.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Name of the memory file with the signpost. `/proc/PID/maps` shows it as `/memfd:largesse (deleted)`.
 pub const MEMFD_NAME: &core::ffi::CStr = c"largesse";

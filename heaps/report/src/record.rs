@@ -339,6 +339,8 @@ pub struct HeapReport {
     pub near_again: u64,
     /// Second of `CLOCK_MONOTONIC` at which they last became near again; 0 if they did not, or are far.
     pub near_since: u64,
+    /// Number of bytes in slabs of small blocks; 0 while the C library serves these. Updated every few seconds.
+    pub small_bytes: u64,
     /// Counts events and bytes since the process started.
     pub counters: Counters,
     /// Number of occurrences of each [`crate::Cause`].

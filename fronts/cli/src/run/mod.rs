@@ -102,6 +102,9 @@ pub(crate) struct Args {
     /// Put the program's static arrays (data and bss) into far memory, too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
     static_data: Option<OsString>,
+    /// Serve blocks of 64 KiB or less from far memory, too [default: on, off with --min-kb]
+    #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
+    small_blocks: Option<OsString>,
     /// Handle page faults by: auto, events (userfaultfd; needs a permission), user-mode (userfaultfd; system calls are
     /// filtered), thread (SIGBUS in the faulting thread; filtered, too) [default: auto]
     #[arg(long, value_name = "ENGINE", allow_hyphen_values = true, help_heading = "Far memory")]
@@ -262,6 +265,7 @@ impl Args {
         add("--page-size", "LARGESSE_PAGE_SIZE", &self.page_size);
         add("--prefetch", "LARGESSE_PREFETCH", &self.prefetch);
         add("--static-data", "LARGESSE_STATIC_DATA", &self.static_data);
+        add("--small-blocks", "LARGESSE_SMALL_BLOCKS", &self.small_blocks);
         add("--fault-engine", "LARGESSE_FAULT_ENGINE", &self.fault_engine);
         add("--report", "LARGESSE_REPORT", &self.report);
         given

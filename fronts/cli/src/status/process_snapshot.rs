@@ -47,6 +47,8 @@ pub(super) struct ProcessSnapshot {
     /// The limit below which the process is kept, with `--limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<LimitSnapshot>,
+    /// Bytes in slabs of small blocks; 0 while the C library serves these.
+    pub(super) small_bytes: u64,
     pub(super) not_granted: Vec<NotGranted>,
 }
 
@@ -209,6 +211,7 @@ impl ProcessSnapshot {
             counters: Tally::from(&report.counters),
             far: heap.far.as_ref().map(far),
             limit: LimitSnapshot::of(report),
+            small_bytes: report.small_bytes,
             not_granted: not_granted(&report.not_granted),
         }
     }

@@ -35,6 +35,10 @@ pub(super) fn full(snapshot: &ProcessSnapshot, paper: Paper) -> String {
             advised(&snapshot.advised, snapshot.exact).show(paper)
         );
     }
+    if snapshot.small_bytes > 0 {
+        let bytes = size(snapshot.small_bytes);
+        let _ = write!(text, "\nSmall blocks take {bytes} in blocks of 2 MiB above.\n");
+    }
     if let Some(limit) = &snapshot.limit {
         text += &limit_of(limit);
     }

@@ -213,6 +213,7 @@ pub(super) const CALLS: &[Syscall] = &[
     call(libc::SYS_rt_sigpending, &[writes(0, MASK)]),
     call(libc::SYS_rt_sigtimedwait, &[reads(0, MASK), writes(1, ADDRESS), reads(2, TIME)]),
     call(libc::SYS_epoll_pwait2, &[writes(1, Times(2, 12)), reads(3, TIME), reads(4, MASK)]),
+    call(libc::SYS_signalfd, &[reads(1, MASK)]),
     call(libc::SYS_signalfd4, &[reads(1, MASK)]),
     call(libc::SYS_rt_sigqueueinfo, &[reads(2, ADDRESS)]),
     call(libc::SYS_rt_tgsigqueueinfo, &[reads(3, ADDRESS)]),

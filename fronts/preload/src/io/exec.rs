@@ -15,8 +15,10 @@
 //! administrator has switched that off, it is not executed, and the calling process ends with a message.
 
 use super::raw::make;
-use super::{filter, raw, signals};
+use super::serve::CallRequest;
+use super::{filter, program, raw, signals};
 use crate::message::{OWN_FAILURE, warn};
+use crate::pinned::PinnedPages;
 use core::ffi::c_int;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +29,10 @@ use std::sync::OnceLock;
 const ASK: usize = 0xffff_ffff;
 /// The bit of the personality that disables address randomisation.
 const NOT_RANDOMISED: usize = libc::ADDR_NO_RANDOMIZE as usize;
+/// Most bytes of an argument or of a variable of the environment (`MAX_ARG_STRLEN`).
+const LONGEST_STRING: usize = 128 << 10;
+/// Number of times that `execve` is made while pages of its arguments are evicted in between.
+const MOST_TRIES: u32 = 100;
 /// The type of `kcmp` that compares the address spaces of two processes.
 const KCMP_VM: usize = 1;
 
@@ -77,13 +83,15 @@ fn shares_memory_with_parent() -> bool {
 
 /// Serves `execve` and `execveat`. If `put_off` is true, the process has asked to be traced, and tracing begins just
 /// before the call.
-pub(super) fn execute(number: c_long, arguments: [usize; 6], blocked: u64, put_off: bool) -> isize {
+pub(super) fn execute(number: c_long, asked: CallRequest<'_>, put_off: bool) -> isize {
+    let CallRequest { arguments, blocked, own, .. } = asked;
     // Relaxed: set before the filter was installed.
     if NEVER_RANDOMISED.load(Ordering::Relaxed) {
         refuse();
     }
     // A path that cannot be executed leaves the process untraced: it may try the next folder of its PATH. Folders and
     // files of unknown format count as executable.
+    fetch(number, &arguments, own);
     if put_off && is_executable(number, arguments) {
         // SAFETY: numbers only.
         unsafe { raw::call(libc::SYS_ptrace, [libc::PTRACE_TRACEME as usize, 0, 0, 0, 0, 0]) };
@@ -92,11 +100,32 @@ pub(super) fn execute(number: c_long, arguments: [usize; 6], blocked: u64, put_o
     if before & NOT_RANDOMISED != 0 {
         personality(before & !NOT_RANDOMISED);
     }
-    let refused = make(number, arguments, blocked);
+    let mut refused = make(number, arguments, blocked);
+    for _ in 1..MOST_TRIES {
+        if refused != -(libc::EFAULT as isize) {
+            break;
+        }
+        fetch(number, &arguments, own);
+        refused = make(number, arguments, blocked);
+    }
     if before & NOT_RANDOMISED != 0 {
         personality(before);
     }
     refused
+}
+
+/// Makes the path, the arguments and the environment of a program to be executed resident. They are not pinned during
+/// the call: a child of `vfork` has the pager of its parent, and could not unpin them afterwards.
+fn fetch(number: c_long, arguments: &[usize; 6], own: &Range<usize>) {
+    let mut pinned = PinnedPages::new(own);
+    let path = if number == libc::SYS_execve { 0 } else { 1 };
+    program::text(arguments[path], &mut pinned);
+    for mut at in [arguments[path + 1], arguments[path + 2]] {
+        while let Some([string @ 1..=usize::MAX]) = program::read(at, &mut pinned) {
+            program::text_of(string, LONGEST_STRING, &mut pinned);
+            at += size_of::<usize>();
+        }
+    }
 }
 
 fn is_executable(number: c_long, arguments: [usize; 6]) -> bool {

@@ -27,6 +27,7 @@ mod serve;
 mod signals;
 
 use crate::errno::Errno;
+use crate::settings::options;
 use crate::signals::bit;
 use crate::slots::object::each_object;
 use core::ffi::{c_int, c_void};
@@ -55,8 +56,9 @@ impl Prepared {
 pub(crate) fn prepare(far: &[Range<usize>], in_thread: bool) -> Result<Prepared, c_int> {
     filter::is_available()?;
     let code = code();
-    let same_addresses = exec::prepare(&code);
-    Ok(Prepared { program: filter::program(far, &code, same_addresses), in_thread })
+    // A program that executes another one may have the arguments in small blocks.
+    let exec = exec::prepare(&code) || options().small_blocks;
+    Ok(Prepared { program: filter::program(far, &code, exec), in_thread })
 }
 
 /// Installs the handlers that the filter needs, and unblocks their signals in the calling thread and in the handlers that
@@ -113,9 +115,7 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
         libc::SYS_rt_sigaction => signals::set_action(arguments, &own),
         libc::SYS_sigaltstack => serve::signal_stack(asked),
         libc::SYS_ptrace => exec::trace_me(arguments, blocked),
-        libc::SYS_execve | libc::SYS_execveat => {
-            exec::execute(number, arguments, blocked, exec::is_put_off(call.mark()))
-        }
+        libc::SYS_execve | libc::SYS_execveat => exec::execute(number, asked, exec::is_put_off(call.mark())),
         _ => match calls::find(number) {
             Some(row) => serve::serve(row, asked),
             // A filter of the program's own raised the signal.

@@ -21,11 +21,16 @@ pub(super) fn write(at: usize, words: &[usize], pinned: &mut PinnedPages<'_>) ->
     unsafe { copy(libc::SYS_process_vm_writev, words.as_ptr().addr(), IoVec { at, len }) == len }
 }
 
-/// Makes a C string resident. Returns its length in bytes with the NUL; a string without one ends at an inaccessible
-/// byte or after [`PATH`] bytes.
+/// Makes a path resident. Returns its length in bytes with the NUL; one without a NUL ends at an inaccessible byte or
+/// after [`PATH`] bytes.
 pub(super) fn text(at: usize, pinned: &mut PinnedPages<'_>) -> usize {
+    text_of(at, PATH, pinned)
+}
+
+/// Makes a C string of at most `most` bytes resident, as [`text`] does.
+pub(super) fn text_of(at: usize, most: usize, pinned: &mut PinnedPages<'_>) -> usize {
     let mut len = 0;
-    while len < PATH {
+    while len < most {
         let from = at.wrapping_add(len);
         // A chunk lies within one page, so that all of it is accessible or none.
         let mut bytes = [1; CHUNK];

@@ -75,9 +75,8 @@ pub(crate) fn main_program<R>(f: impl FnOnce(&Object<'_>) -> R) -> Option<R> {
     said
 }
 
-/// Returns whether an address is the main program's stub for a function of another object. A program without
-/// position-independent code has one for each function whose address it takes.
-pub(crate) fn is_stub(address: *const c_void) -> bool {
+/// Calls `f` with the symbol that begins at an address, as the dynamic linker knows it; returns `None` if it knows none.
+fn symbol_at<R>(address: *const c_void, f: impl FnOnce(&Elf64_Sym) -> R) -> Option<R> {
     // SAFETY: all zero bytes are a valid `Dl_info`.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
     let mut symbol: *const Elf64_Sym = core::ptr::null();
@@ -85,8 +84,19 @@ pub(crate) fn is_stub(address: *const c_void) -> bool {
     // SAFETY: any address may be asked about, and with this flag the result is a pointer to a symbol.
     let found =
         unsafe { libc::dladdr1(address.cast_mut(), &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) };
-    // SAFETY: the dynamic linker's symbols live as long as their object, and the main program is never unloaded.
-    found != 0 && unsafe { symbol.as_ref() }.is_some_and(|symbol| symbol.st_shndx == SHN_UNDEF)
+    // SAFETY: the dynamic linker's symbols live as long as their object, which is not unloaded in between.
+    (found != 0).then(|| unsafe { symbol.as_ref() }.map(f)).flatten()
+}
+
+/// Returns whether an address is the main program's stub for a function of another object. A program without
+/// position-independent code has one for each function whose address it takes.
+pub(crate) fn is_stub(address: *const c_void) -> bool {
+    symbol_at(address, |symbol| symbol.st_shndx == SHN_UNDEF).unwrap_or(false)
+}
+
+/// Returns the address range of the function that starts at an address; `None` for a null pointer.
+pub(crate) fn extent_of(start: *const c_void) -> Option<Range<usize>> {
+    symbol_at(start, |symbol| start.addr()..start.addr() + symbol.st_size as usize)
 }
 
 /// Returns the function of another object to which the main program's stub for `name` jumps; `None` if the dynamic

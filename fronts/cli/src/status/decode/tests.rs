@@ -68,6 +68,7 @@ fn report(slots: u64) -> HeapReport {
         change_over_ns: 0,
         near_again: 0,
         near_since: 0,
+        small_bytes: 0,
         counters: Counters::default(),
         not_granted: [0; CAUSES],
         advised: [[0; 2]; MAX_ADVISED],
