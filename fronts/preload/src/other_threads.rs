@@ -19,8 +19,7 @@ const LOOKS: u32 = 100;
 /// Returns to which threads a filter can be added that needs `signals`, a bit set. The error is the reason why that is not
 /// safe.
 pub(crate) fn look(signals: u64) -> Result<Threads, String> {
-    // SAFETY: no preconditions.
-    let own = unsafe { libc::gettid() }.cast_unsigned();
+    let own = largesse_pages::thread_id();
     // Asked in a thread with descriptors of its own, since the program may rely on the numbers of its next ones.
     let look = || {
         let _ = descriptors::own_table();
