@@ -28,6 +28,7 @@ mod completion;
 mod context;
 mod error;
 mod eval;
+mod foreign;
 mod geometry;
 mod heap;
 mod interpreter;

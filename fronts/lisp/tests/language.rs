@@ -39,7 +39,7 @@ fn value(lisp: &mut Interpreter, text: &str) -> String {
     }
 }
 
-const SUITES: [&str; 4] = ["values.l", "control.l", "machine-code.l", "threads.l"];
+const SUITES: [&str; 5] = ["values.l", "control.l", "machine-code.l", "issues.l", "threads.l"];
 
 /// Loads suites into one Lisp, in the calling thread or in several threads in parallel, and expects no failure.
 #[track_caller]
@@ -75,6 +75,12 @@ fn suites_give_expected_values() {
 fn files_and_processes_are_reached() {
     check(&["system.l"], settings(Sync::Safepoint, 0), 1);
     check(&["system.l"], settings(Sync::Safepoint, 1000), 1);
+}
+
+#[test]
+fn functions_of_c_and_sockets_work() {
+    check(&["foreign.l"], settings(Sync::Safepoint, 0), 1);
+    check(&["foreign.l"], settings(Sync::Safepoint, 500), 1);
 }
 
 #[test]

@@ -186,15 +186,27 @@ impl<L: Language> Mutator<L> {
 
     /// Runs a closure that accesses no object and may take long. Collections do not wait for it.
     pub fn blocked<R>(&mut self, wait: impl FnOnce() -> R) -> R {
-        struct Back<'a, L: Language>(&'a Mutator<L>);
+        struct Back<'a, L: Language>(&'a mut Mutator<L>);
         impl<L: Language> Drop for Back<'_, L> {
             fn drop(&mut self) {
-                self.0.heap.0.world.enter(self.0.record.signal());
+                self.0.resume();
             }
         }
-        self.heap.0.world.go_native(self.record.signal());
+        self.suspend();
         let _back = Back(self);
         wait()
+    }
+
+    /// Begins a time in which this thread accesses no object, so that collections do not wait for it. It ends with
+    /// [`resume`](Mutator::resume). For code that cannot be a closure of [`blocked`](Mutator::blocked), because the
+    /// thread may come back in between, as from a function of C that calls one of the language.
+    pub fn suspend(&mut self) {
+        self.heap.0.world.go_native(self.record.signal());
+    }
+
+    /// Ends the time that [`suspend`](Mutator::suspend) began. Waits for the end of a collection.
+    pub fn resume(&mut self) {
+        self.heap.0.world.enter(self.record.signal());
     }
 
     /// Collects now, or waits for the collection that is under way.

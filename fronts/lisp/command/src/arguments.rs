@@ -14,7 +14,7 @@ use std::ffi::OsString;
 #[derive(Debug, Parser)]
 #[command(name = "largesse-lisp", bin_name = "largesse lisp", version)]
 pub(super) struct Args {
-    /// Files to load, in order
+    /// Files to load and, as for EusLisp, forms in parentheses to evaluate, in order
     pub(super) files: Vec<String>,
     /// Evaluate this expression after the files; may be repeated
     #[arg(short, long = "eval", value_name = "EXPR")]

@@ -68,7 +68,7 @@ fn run_here(args: &Args, program: Vec<String>, far: Option<&FarConfig>) -> i32 {
             Synchronisation::Safepoint => Sync::Safepoint,
         },
         limit: args.heap.unwrap_or_else(|| memory::default_limit(far.is_some())),
-        floor: far.and_then(memory::floor).unwrap_or(defaults.floor),
+        floor: far.and_then(memory::floor).unwrap_or(memory::FLOOR),
         root_words: ROOTS,
         stress: args.stress,
         poison: args.stress > 0,
@@ -110,10 +110,11 @@ fn start(
     Ok(lisp)
 }
 
-/// Runs the files, then the expressions, or else the prompt; returns the exit status.
+/// Runs the files and the forms among them, then the expressions, or else the prompt; returns the exit status.
 fn evaluate(lisp: &mut Interpreter, args: &Args) -> i32 {
-    for file in &args.files {
-        if let Err(ended) = lisp.load(file) {
+    for word in &args.files {
+        let done = if word.starts_with('(') { lisp.evaluate(word).map(|_| ()) } else { lisp.load(word) };
+        if let Err(ended) = done {
             return status(ended);
         }
     }

@@ -33,6 +33,9 @@ pub(super) fn default_limit(far: bool) -> usize {
     if far { machine * 4 } else { machine / 2 }
 }
 
+/// Bytes of garbage after which the first collection begins, so that the memory of a small program does not double.
+pub(super) const FLOOR: usize = 24 << 20;
+
 /// Returns the least number of bytes allocated between two collections: an eighth of local memory, so that new
 /// objects stay resident. `None` leaves the heap's default.
 pub(super) fn floor(far: &FarConfig) -> Option<usize> {

@@ -4,6 +4,7 @@ use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::value::{Circle, ObjectKind, Value};
+use std::collections::HashSet;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("EQ", 2, 2, |cx, args| Ok(cx.truth(eql(args[0], args[1])))),
@@ -53,56 +54,71 @@ fn equalp_builtin(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(same))
 }
 
-/// Compares two values by structure; `loose` also equates numbers of one value and letters of either case.
+/// Compares two values by structure; `loose` also equates numbers of one value and letters of either case. Objects of one
+/// class are compared slot by slot.
 pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result<bool, Exit> {
-    let (mut a, mut b) = (a, b);
-    cx.check_stack()?;
-    let mut circle = Circle::new();
-    while a.is_cons() && b.is_cons() {
-        if a == b || circle.closes_at((a, b)) {
-            return Ok(true);
-        }
-        if !equal(cx, a.get(0), b.get(0), loose)? {
-            return Ok(false);
-        }
-        (a, b) = (a.get(1), b.get(1));
-    }
-    if eql(a, b) {
-        return Ok(true);
-    }
-    if loose && cx.is_number(a) && cx.is_number(b) {
-        return super::number::compare(cx, a, b).map(std::cmp::Ordering::is_eq);
-    }
-    if !a.is_object() || !b.is_object() || a.header().kind() != b.header().kind() {
-        return Ok(false);
-    }
-    Ok(match a.header().kind() {
-        ObjectKind::String if loose => a.bytes().eq_ignore_ascii_case(b.bytes()),
-        ObjectKind::String => a.bytes() == b.bytes(),
-        ObjectKind::FloatVector => same_floats(a.floats(), b.floats()),
-        ObjectKind::IntegerVector => a.integers() == b.integers(),
-        ObjectKind::BitVector => super::vector::same_bits(a, b),
-        ObjectKind::Vector => {
-            if a.length() != b.length() {
+    Comparison { loose, met: HashSet::new() }.same(cx, a, b)
+}
+
+/// A comparison that is under way.
+struct Comparison {
+    loose: bool,
+    /// Pairs of objects that were met, which a circle leads to again.
+    met: HashSet<(Value, Value)>,
+}
+
+impl Comparison {
+    fn same(&mut self, cx: &mut Context, a: Value, b: Value) -> Result<bool, Exit> {
+        let (mut a, mut b) = (a, b);
+        cx.check_stack()?;
+        let mut circle = Circle::new();
+        while a.is_cons() && b.is_cons() {
+            if a == b || circle.closes_at((a, b)) {
+                return Ok(true);
+            }
+            if !self.same(cx, a.get(0), b.get(0))? {
                 return Ok(false);
             }
-            for index in 0..a.length() {
-                let (a, b) = (a.slot(index), b.slot(index));
-                if a != b && !equal(cx, a, b, loose)? {
-                    return Ok(false);
-                }
-            }
-            true
+            (a, b) = (a.get(1), b.get(1));
         }
-        ObjectKind::Array => {
+        if eql(a, b) {
+            return Ok(true);
+        }
+        if self.loose && cx.is_number(a) && cx.is_number(b) {
+            return super::number::compare(cx, a, b).map(std::cmp::Ordering::is_eq);
+        }
+        if !a.is_object() || !b.is_object() || a.header().kind() != b.header().kind() {
+            return Ok(false);
+        }
+        Ok(match a.header().kind() {
+            ObjectKind::String if self.loose => a.bytes().eq_ignore_ascii_case(b.bytes()),
+            ObjectKind::String => a.bytes() == b.bytes(),
+            ObjectKind::FloatVector => same_floats(a.floats(), b.floats()),
+            ObjectKind::IntegerVector => a.integers() == b.integers(),
+            ObjectKind::BitVector => super::vector::same_bits(a, b),
+            ObjectKind::Vector => self.same_slots(cx, a, b, 0)?,
             // The property list is not compared.
-            for index in 1..a.length() {
-                if !equal(cx, a.slot(index), b.slot(index), loose)? {
-                    return Ok(false);
-                }
+            ObjectKind::Array => self.same_slots(cx, a, b, 1)?,
+            ObjectKind::Instance => {
+                a.header().class() == b.header().class()
+                    && !cx.is_class(a)
+                    && (!self.met.insert((a, b)) || self.same_slots(cx, a, b, 0)?)
             }
-            true
+            _ => false,
+        })
+    }
+
+    /// Compares the slots or elements from an index on.
+    fn same_slots(&mut self, cx: &mut Context, a: Value, b: Value, from: usize) -> Result<bool, Exit> {
+        if a.length() != b.length() {
+            return Ok(false);
         }
-        _ => false,
-    })
+        for index in from..a.length() {
+            let (a, b) = (a.slot(index), b.slot(index));
+            if a != b && !self.same(cx, a, b)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }

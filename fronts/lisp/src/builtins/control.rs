@@ -4,6 +4,7 @@ use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};
 use crate::error::Exit;
 use crate::value::{ObjectKind, Value, symbol};
+use crate::world::class;
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("FUNCALL", 1, MANY, |cx, args| {
@@ -46,7 +47,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
                 value.header().kind(),
                 ObjectKind::Closure | ObjectKind::Builtin | ObjectKind::Compiled
             )
-            || value.car() == cx.world.names.lambda;
+            || value.is_object() && value.header().class() == class::FOREIGN_CODE
+            || cx.lambda_of(value).is_some();
         Ok(cx.truth(is))
     }),
     builtin("COMPILED-FUNCTION-P", 1, 1, |cx, args| {

@@ -45,6 +45,16 @@ struct LoadOptions {
     /// The package in which the file is read, or nil for the current one.
     package: Value,
     verbose: bool,
+    /// Whether a shared library's own entry may be called: not if the program gives an empty one.
+    entry: bool,
+    /// Whether a file that ends inside a form is loaded without it, and not an error.
+    lenient: bool,
+}
+
+/// Returns whether a file name is that of a shared library, as `libm.so` and `libm.so.6` are.
+fn names_library(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.ends_with(".so") || file.contains(".so.")
 }
 
 impl Context {
@@ -78,11 +88,18 @@ impl Context {
 
     /// Evaluates a file form by form; changes of the current package end with the file.
     pub(crate) fn load_file(&mut self, name: &str) -> Answer {
-        self.load_with(name, &LoadOptions { package: Value::NIL, verbose: false })
+        self.load_with(
+            name,
+            &LoadOptions { package: Value::NIL, verbose: false, entry: true, lenient: false },
+        )
     }
 
     fn load_with(&mut self, name: &str, options: &LoadOptions) -> Answer {
-        let Some(path) = self.found_file(name)? else {
+        let found = self.found_file(name)?;
+        if names_library(name) {
+            return self.load_library(found.as_deref().unwrap_or(name), options);
+        }
+        let Some(path) = found else {
             if self.blocked(|| Path::new(name).is_dir()) {
                 return self.fail(ErrorClass::Io, format!("{name} is a folder, not a file"));
             }
@@ -94,8 +111,7 @@ impl Context {
         });
         let text = self.io(read, &path)?;
         if text.starts_with(b"\x7fELF") {
-            let message = format!("{path} holds machine code; only Lisp can be loaded: load its source");
-            return self.fail(ErrorClass::Io, message);
+            return self.load_library(&path, options);
         }
         let saved = self.save();
         self.environment = Value::NIL;
@@ -108,10 +124,20 @@ impl Context {
             }
             done?;
         } else {
-            self.load_text(&text, Some(&path))?;
+            self.load_source(&text, Some(&path), options.lenient)?;
         }
         self.restore(&saved);
         Ok(self.truth(true))
+    }
+
+    /// Returns the module of a shared library.
+    fn load_library(&mut self, path: &str, options: &LoadOptions) -> Answer {
+        let mark = self.mark();
+        let path = self.string(path)?;
+        self.push(path)?;
+        let module = self.apply(self.world.names.load_library, &[path, self.truth(options.entry)])?;
+        self.release(mark);
+        Ok(module)
     }
 
     /// Binds the variables that a file may change, and those that tell it where it is.
@@ -145,10 +171,22 @@ impl Context {
 }
 
 impl Context {
+    /// Evaluates every form of a text.
+    pub(crate) fn load_text(&mut self, text: &[u8]) -> Result<(), Exit> {
+        self.load_source(text, None, false)
+    }
+
     /// Evaluates every form of a text, which is that of the file `path` if one is given.
-    pub(crate) fn load_text(&mut self, text: &[u8], path: Option<&str>) -> Result<(), Exit> {
-        let mut reader = Reader::new(Source::text(text));
+    fn load_source(&mut self, text: &[u8], path: Option<&str>, lenient: bool) -> Result<(), Exit> {
+        let mut reader = if lenient { Reader::lenient(text) } else { Reader::new(Source::text(text)) };
         let done = self.load_forms(&mut reader, path);
+        if lenient
+            && done == Err(Exit::Error)
+            && reader.incomplete
+            && let Some((path, line)) = path.zip(reader.form_line())
+        {
+            return self.warn_of_open_form(path, line, &reader.form_beginning());
+        }
         if done == Err(Exit::Error)
             && self.failed_at.is_none()
             && let Some((path, line)) = path.zip(reader.form_line())
@@ -156,6 +194,18 @@ impl Context {
             self.failed_at = Some(format!("{path}:{line}"));
         }
         done
+    }
+
+    /// Says that a file ends inside a form, which is not evaluated. EusLisp passes over it without a word.
+    fn warn_of_open_form(&mut self, path: &str, line: usize, beginning: &str) -> Result<(), Exit> {
+        /// Characters of the form that are shown.
+        const SHOWN: usize = 60;
+        let shown: String = beginning.trim_end().chars().take(SHOWN).collect();
+        let text = format!(
+            "{path}:{line}: the file ends inside the form that begins with {shown}; it is not evaluated\n"
+        );
+        let stream = self.global_value(self.world.names.error_output);
+        self.write_bytes(stream, text.as_bytes())
     }
 
     fn load_forms(&mut self, reader: &mut Reader<'_>, path: Option<&str>) -> Result<(), Exit> {
@@ -177,17 +227,22 @@ impl Context {
     }
 }
 
-/// Implements `(load file &key verbose package entry symbol-input symbol-output print ld-option)`. The keywords about
-/// object files have no meaning here.
+/// Implements `(load file &key verbose package entry symbol-input symbol-output print ld-option)`. An empty or missing
+/// `entry` says that a shared library is not one that EusLisp compiled. The other keywords about object files have no
+/// meaning here.
 fn load(cx: &mut Context, args: Args<'_>) -> Answer {
+    let mut entry = true;
     let (mut package, mut verbose) = (Value::NIL, cx.global_value(cx.world.names.load_verbose));
     for pair in args.from(1).chunks_exact(2) {
         match cx.name_of(pair[0])?.as_str() {
             "PACKAGE" => package = pair[1],
             "VERBOSE" => verbose = pair[1],
+            "ENTRY" => {
+                entry = !pair[1].is_nil() && !(pair[1].is(ObjectKind::String) && pair[1].length() == 0)
+            }
             _ => {}
         }
     }
     let path = path_of(cx, args[0])?;
-    cx.load_with(&path, &LoadOptions { package, verbose: !verbose.is_nil() })
+    cx.load_with(&path, &LoadOptions { package, verbose: !verbose.is_nil(), entry, lenient: true })
 }

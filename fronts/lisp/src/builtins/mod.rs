@@ -60,6 +60,7 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
         crate::numeric::JSKEUS_BUILTINS,
         crate::geometry::BUILTINS,
         crate::stored::BUILTINS,
+        crate::foreign::BUILTINS,
     ]
     .into_iter()
     .chain(unix::TABLES)

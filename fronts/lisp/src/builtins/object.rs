@@ -276,7 +276,7 @@ pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<boo
                     value.header().kind(),
                     ObjectKind::Closure | ObjectKind::Builtin | ObjectKind::Compiled
                 )
-                || value.car() == names.lambda
+                || cx.lambda_of(value).is_some()
         }
         _ => {
             let named = if wanted.is_symbol_object() { cx.global_value(wanted) } else { Value::NIL };

@@ -214,6 +214,11 @@ fn remove(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
         }
     }
     let count = cx.above(kept);
+    // The rest of a list after a dot stays.
+    let end = args[1].tails().last().map_or(Value::NIL, Value::cdr);
+    if args[1].is_list() && !end.is_nil() {
+        return cx.list_of_roots(kept, 0..count, end);
+    }
     build_like(cx, args[1], kept, count)
 }
 

@@ -5,12 +5,15 @@ use super::vector::text_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
+use crate::foreign::{foreign_bytes, is_foreign_string};
 use crate::value::{ObjectKind, Value, symbol};
 use std::cmp::Ordering;
 use std::ops::Range;
 
 pub(super) const BUILTINS: &[Builtin] = &[
-    builtin("STRINGP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::String)))),
+    builtin("STRINGP", 1, 1, |cx, args| {
+        Ok(cx.truth(args[0].is(ObjectKind::String) || is_foreign_string(args[0])))
+    }),
     builtin("CHARACTERP", 1, 1, |cx, args| Ok(cx.truth(args[0].is_fixnum()))),
     builtin("STRING", 1, 1, |cx, args| {
         if args[0].is(ObjectKind::String) {
@@ -114,6 +117,9 @@ pub(super) const BUILTINS: &[Builtin] = &[
 pub(crate) fn bytes(cx: &mut Context, value: Value) -> Result<Vec<u8>, Exit> {
     if value.is_symbol() {
         return Ok(cx.world.symbol_object(value).get(symbol::NAME).bytes().to_vec());
+    }
+    if is_foreign_string(value) {
+        return foreign_bytes(cx, value);
     }
     let characters = value.is(ObjectKind::String)
         || super::vector::Shape::of(value)

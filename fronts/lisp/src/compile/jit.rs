@@ -37,27 +37,33 @@ pub(super) fn words(module: &JITModule, count: usize) -> Signature {
     signature
 }
 
+/// Starts a module whose machine code has `room` bytes of address space and calls `symbols` by their names.
+pub(crate) fn new_module(
+    room: usize,
+    symbols: impl IntoIterator<Item = (&'static str, *const u8)>,
+) -> Result<JITModule, String> {
+    let mut flags = settings::builder();
+    for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("use_colocated_libcalls", "false")] {
+        flags.set(name, value).map_err(|cause| cause.to_string())?;
+    }
+    let isa = cranelift_native::builder()
+        .map_err(str::to_owned)?
+        .finish(settings::Flags::new(flags))
+        .map_err(|cause| cause.to_string())?;
+    let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
+    let memory = ArenaMemoryProvider::new_with_size(room)
+        .map_err(|cause| format!("no address space for machine code: {cause}"))?;
+    builder.memory_provider(Box::new(memory));
+    for (name, address) in symbols {
+        builder.symbol(name, address);
+    }
+    Ok(JITModule::new(builder))
+}
+
 impl Compiler {
     /// Starts a compiler whose code calls `helpers`.
     pub(super) fn new(helpers: &[HelperAddress]) -> Result<Compiler, String> {
-        let mut flags = settings::builder();
-        for (name, value) in
-            [("opt_level", "speed"), ("is_pic", "false"), ("use_colocated_libcalls", "false")]
-        {
-            flags.set(name, value).map_err(|cause| cause.to_string())?;
-        }
-        let isa = cranelift_native::builder()
-            .map_err(str::to_owned)?
-            .finish(settings::Flags::new(flags))
-            .map_err(|cause| cause.to_string())?;
-        let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
-        let memory = ArenaMemoryProvider::new_with_size(ROOM)
-            .map_err(|cause| format!("no address space for machine code: {cause}"))?;
-        builder.memory_provider(Box::new(memory));
-        for (name, address, _) in helpers {
-            builder.symbol(*name, address());
-        }
-        let mut module = JITModule::new(builder);
+        let mut module = new_module(ROOM, helpers.iter().map(|(name, address, _)| (*name, address())))?;
         let mut declared = Vec::new();
         for (name, _, count) in helpers {
             let signature = words(&module, count + 1);

@@ -26,7 +26,7 @@ mod slot;
 mod translate;
 mod tree;
 
-pub(crate) use jit::Compiler;
+pub(crate) use jit::{Compiler, new_module};
 pub(crate) use slot::source;
 
 use crate::builtin::{Args, Builtin, builtin};
@@ -67,8 +67,8 @@ fn make(cx: &mut Context, source: FunctionSource) -> Result<Made, Refused> {
 
 /// Returns the source of an interpreted or compiled function.
 fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<FunctionSource, Exit> {
-    let lambda = if function.car() == cx.world.names.lambda {
-        function.cdr()
+    let lambda = if let Some(lambda) = cx.lambda_of(function) {
+        lambda
     } else if function.is(ObjectKind::Compiled) {
         source(function)
     } else if function.is(ObjectKind::Closure) && function.slot(closure::ENVIRONMENT).is_nil() {

@@ -4,6 +4,7 @@ use super::lambda::closure;
 use crate::context::{Answer, Context, RootMark};
 use crate::error::ErrorClass;
 use crate::value::{ObjectKind, Value, symbol};
+use crate::world::class;
 
 impl Context {
     /// Calls a function object with arguments on the stack.
@@ -23,16 +24,35 @@ impl Context {
                 count,
             ),
             ObjectKind::Compiled => self.call_compiled(function, first, count),
+            ObjectKind::Instance if function.header().class() == class::FOREIGN_CODE => {
+                let arguments = self.arguments(first, count);
+                self.call_foreign(function, arguments)
+            }
             _ => self.not_a_function(function),
         }
     }
 
-    /// Calls `(lambda parameters . body)`.
+    /// Calls `(lambda parameters . body)`, or a closure that is a list.
+    #[inline]
     pub(crate) fn call_list(&mut self, function: Value, first: RootMark, count: usize) -> Answer {
-        if function.get(0) != self.world.names.lambda {
-            return self.not_a_function(function);
+        match self.lambda_of(function) {
+            Some(lambda) => self.call_lambda(lambda.car(), lambda.cdr(), Value::NIL, false, first, count),
+            None => self.not_a_function(function),
         }
-        self.call_lambda(function.cadr(), function.cddr(), Value::NIL, false, first, count)
+    }
+
+    /// Returns `(parameters . body)` of a function that is a list: `(lambda parameters . body)`, or
+    /// `(lambda-closure name 0 0 parameters . body)`.
+    #[inline]
+    pub(crate) fn lambda_of(&self, function: Value) -> Option<Value> {
+        let head = function.car();
+        if head == self.world.names.lambda {
+            Some(function.cdr())
+        } else if head == self.world.names.lambda_closure {
+            Some(function.cddr().cddr())
+        } else {
+            None
+        }
     }
 
     #[cold]

@@ -96,7 +96,7 @@ impl Context {
         if let Some(number) = function.as_special_form() {
             return special::FORMS[number].1(self, form);
         }
-        if !function.is_object() && !self.is_lambda(function) {
+        if !function.is_object() && self.lambda_of(function).is_none() {
             return self.eval_rare(form, head, function);
         }
         self.push(function)?;
@@ -107,13 +107,8 @@ impl Context {
         if function.is_object() {
             self.call_object(function, first, count)
         } else {
-            self.call_lambda(function.cadr(), function.cddr(), Value::NIL, false, first, count)
+            self.call_list(function, first, count)
         }
-    }
-
-    #[inline]
-    fn is_lambda(&self, function: Value) -> bool {
-        function.is_cons() && function.get(0) == self.world.names.lambda
     }
 
     /// Evaluates a macro call, or signals an undefined function.

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Exit;
+use crate::value::{flag, symbol};
 use crate::world::LISP;
 
 const SOURCES: &[&str] = &[
@@ -15,7 +16,9 @@ const SOURCES: &[&str] = &[
     include_str!("readtables.l"),
     include_str!("streams.l"),
     include_str!("pathnames.l"),
+    include_str!("sockets.l"),
     include_str!("system.l"),
+    include_str!("foreign.l"),
     include_str!("tables.l"),
     include_str!("infix.l"),
     include_str!("prompt.l"),
@@ -32,10 +35,17 @@ pub(crate) fn load(cx: &mut Context) -> Result<(), Exit> {
     for text in SOURCES.iter().chain(crate::geometry::SOURCES) {
         let saved = cx.save();
         cx.bind_special(cx.world.names.package, lisp)?;
-        cx.load_text(text.as_bytes(), None)?;
+        cx.load_text(text.as_bytes())?;
         cx.restore(&saved);
         for package in ["LISP", "SYSTEM", "UNIX", "LARGESSE"] {
             cx.export_all(package);
+        }
+    }
+    for package in cx.packages() {
+        for (symbol, _) in package.symbols() {
+            if symbol.is_symbol_object() && symbol.get(symbol::FUNCTION).is_cons() {
+                symbol.add_flag(flag::LIBRARY);
+            }
         }
     }
     Ok(())

@@ -33,6 +33,8 @@ pub(crate) struct Reader<'a> {
     start: usize,
     /// Position after a closing parenthesis outside of all forms.
     extra: Option<usize>,
+    /// Whether the end of the input inside a form is left to the caller, without an error of Lisp.
+    lenient: bool,
 }
 
 /// Result of one step of the reader: a value, or a token that is none.
@@ -57,7 +59,14 @@ impl<'a> Reader<'a> {
             incomplete: false,
             start: 0,
             extra: None,
+            lenient: false,
         }
+    }
+
+    /// Returns a reader of a text. If that ends inside a form, `read` fails without an error of Lisp, and
+    /// [`Reader::incomplete`] says so.
+    pub(crate) fn lenient(text: &'a [u8]) -> Reader<'a> {
+        Reader { lenient: true, ..Reader::new(Source::text(text)) }
     }
 
     /// Returns the next value, or none at the end. Restores the root stack.
@@ -88,6 +97,11 @@ impl<'a> Reader<'a> {
         self.source.line_at(self.start)
     }
 
+    /// Returns the beginning of the text's last outermost form, up to the end of its line.
+    pub(crate) fn form_beginning(&self) -> String {
+        self.source.text_from(self.start)
+    }
+
     /// Returns the line of a closing parenthesis that closed no form, once.
     pub(crate) fn take_extra(&mut self) -> Option<usize> {
         self.extra.take().and_then(|at| self.source.line_at(at - 1))
@@ -108,6 +122,9 @@ impl<'a> Reader<'a> {
 
     fn early_end<T>(&mut self, cx: &mut Context) -> Result<T, Exit> {
         self.incomplete = true;
+        if self.lenient {
+            return Err(Exit::Error);
+        }
         let begin = self.form_line().map_or(String::new(), |line| format!(" that begins in line {line}"));
         cx.error(ErrorClass::Reader, format!("the input ends inside a form{begin}"))
     }

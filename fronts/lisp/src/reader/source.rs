@@ -27,6 +27,13 @@ impl<'a> Source<'a> {
         Some(before.iter().filter(|&&byte| byte == b'\n').count() + 1)
     }
 
+    /// Returns the text from a position to the end of its line, or nothing for a stream.
+    pub(super) fn text_from(&self, position: usize) -> String {
+        let Source::Text { bytes, .. } = self else { return String::new() };
+        let rest = &bytes[position.min(bytes.len())..];
+        String::from_utf8_lossy(rest.split(|byte| *byte == b'\n').next().unwrap_or_default()).into_owned()
+    }
+
     /// Returns the line of a text that was read last, counted from 1, or `None` for a stream.
     pub(super) fn line(&self) -> Option<usize> {
         self.line_at(self.position().saturating_sub(1))

@@ -62,6 +62,8 @@ pub(crate) mod flag {
     pub(crate) const SPECIAL: u8 = 2;
     /// Marks a lambda-list keyword, such as `&optional`.
     pub(crate) const LAMBDA_KEYWORD: u8 = 4;
+    /// Marks a symbol whose function is one of the library that is written in Lisp.
+    pub(crate) const LIBRARY: u8 = 8;
     /// Marks a bignum below zero.
     pub(crate) const NEGATIVE: u8 = 1;
 }

@@ -24,6 +24,7 @@ impl LispWorld {
             gensyms: AtomicU64::new(0),
             pool: crate::threads::ThreadPool::default(),
             compiler: Mutex::default(),
+            bridges: Mutex::default(),
             started: std::time::Instant::now(),
             arguments,
             backing_report: std::sync::OnceLock::new(),

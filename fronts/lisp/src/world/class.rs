@@ -14,6 +14,8 @@ pub(crate) mod slot {
     pub(crate) const METHODS: usize = 7;
     /// This slot holds the element type of a vector class: `:float`, `:integer`, `:bit`, `:character`, or t.
     pub(crate) const ELEMENTS: usize = 8;
+    /// This slot of a vector class holds the length of the instances that `instantiate` makes without a length, or nil.
+    pub(crate) const SIZE: usize = 9;
 }
 
 pub(crate) const OBJECT: u16 = 0;
@@ -43,10 +45,14 @@ pub(crate) const MUTEX: u16 = 24;
 pub(crate) const CONDITION: u16 = 25;
 pub(crate) const SEMAPHORE: u16 = 26;
 pub(crate) const BROADCAST_STREAM: u16 = 27;
-pub(crate) const ERROR: u16 = 28;
+pub(crate) const FOREIGN_CODE: u16 = 28;
+pub(crate) const FOREIGN_POD: u16 = 29;
+pub(crate) const FOREIGN_STRING: u16 = 30;
+pub(crate) const SOCKET_PORT: u16 = 31;
+pub(crate) const ERROR: u16 = 32;
 /// Number of the first class below `error`; they are in the order of
 /// [`ErrorClass::ALL`](crate::error::ErrorClass::ALL).
-pub(crate) const ERRORS: u16 = 29;
+pub(crate) const ERRORS: u16 = 33;
 
 /// Returns the number of a class, for headers.
 pub(crate) fn number(class: Value) -> u16 {

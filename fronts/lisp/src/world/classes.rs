@@ -12,7 +12,7 @@ use crate::value::{ObjectKind, Value};
 /// A predefined class has a name, the numbers of its superclass and metaclass, and its own slots.
 type First = (&'static str, u16, u16, &'static [&'static str]);
 
-const FIRST: [First; 29] = [
+const FIRST: [First; 33] = [
     ("OBJECT", OBJECT, METACLASS, &[]),
     ("CONS", OBJECT, METACLASS, &["CAR", "CDR"]),
     ("PROPERTIED-OBJECT", OBJECT, METACLASS, &["PLIST"]),
@@ -51,6 +51,10 @@ const FIRST: [First; 29] = [
     ("CONDITION", PROPERTIED, METACLASS, &["NATIVE"]),
     ("SEMAPHORE", PROPERTIED, METACLASS, &["NATIVE"]),
     ("BROADCAST-STREAM", STREAM, METACLASS, &["DESTINATIONS"]),
+    ("FOREIGN-CODE", COMPILED_CODE, METACLASS, &["ENTRY", "PARAMTYPES", "RESULTTYPE"]),
+    ("FOREIGN-POD", PROPERTIED, METACLASS, &["FUNCTION", "PARAMTYPES", "RESULTTYPE", "PODCODE", "RETURNED"]),
+    ("FOREIGN-STRING", OBJECT, METACLASS, &["ADDRESS", "SIZE"]),
+    ("SOCKET-PORT", OBJECT, METACLASS, &["ID", "ADDRESS"]),
     ("ERROR", PROPERTIED, METACLASS, &["CODE", "MESSAGE", "FORM", "OBJECT"]),
 ];
 

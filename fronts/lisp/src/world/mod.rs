@@ -48,6 +48,8 @@ pub(crate) struct LispWorld {
     pub(crate) pool: crate::threads::ThreadPool,
     /// The compiler, created at its first use.
     pub(crate) compiler: Mutex<Option<crate::compile::Compiler>>,
+    /// The machine code that calls functions of C and is called by them, created at its first use.
+    pub(crate) bridges: Mutex<Option<crate::foreign::Bridges>>,
     pub(crate) started: std::time::Instant,
     /// The files on the command line and the program's arguments, for `*argv*`.
     pub(crate) arguments: Vec<String>,

@@ -1,10 +1,11 @@
-//! Holds native objects that Lisp objects refer to: files, locks, threads, collision models.
+//! Holds native objects that Lisp objects refer to: files, sockets, locks, threads, collision models.
 
 use crate::geometry::collide::CollisionModel;
 use crate::threads::{Semaphore, Worker};
 use crate::value::Value;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 /// An open file has a reader, a writer, or both.
@@ -25,6 +26,9 @@ pub(crate) enum Native {
     Semaphore(Arc<Semaphore>),
     Worker(Arc<Worker>),
     Collision(Arc<Mutex<CollisionModel>>),
+    Socket(Arc<OwnedFd>),
+    /// The handle of a shared library, which is never closed.
+    Library(usize),
 }
 
 impl Native {

@@ -4,7 +4,8 @@ use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{Circle, Value};
 
-/// Returns the tail of a list after `index` elements, or nil when it has fewer. The caller keeps the list alive.
+/// Returns the tail of a list after `index` elements, or its end when it has fewer: nil, or the value after a dot. The
+/// caller keeps the list alive.
 pub(crate) fn nth_tail(cx: &mut Context, index: usize, list: Value) -> Answer {
     if !list.is_list() {
         return cx.type_error("list", list);
@@ -14,7 +15,8 @@ pub(crate) fn nth_tail(cx: &mut Context, index: usize, list: Value) -> Answer {
     let mut rest = list;
     for step in 1..=index {
         if !rest.is_cons() {
-            return Ok(Value::NIL);
+            cx.release(mark);
+            return Ok(rest);
         }
         rest = rest.get(1);
         // A circular list never ends.

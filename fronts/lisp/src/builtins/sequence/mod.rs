@@ -29,7 +29,14 @@ pub(super) const BUILTINS: &[Builtin] = &[
         Ok(args[2])
     }),
     builtin("SUBSEQ", 2, 3, subseq),
-    builtin("COPY-SEQ", 1, 1, |cx, args| copy_seq(cx, args[0])),
+    builtin("COPY-SEQ", 1, 1, |cx, args| {
+        let copied = copy_seq(cx, args[0])?;
+        // A value after a dot is no element.
+        if let Some(last) = copied.tails().last() {
+            last.set(1, Value::NIL);
+        }
+        Ok(copied)
+    }),
     builtin("REVERSE", 1, 1, reverse),
     builtin("NREVERSE", 1, 1, nreverse),
     builtin("CONCATENATE", 1, MANY, concatenate),

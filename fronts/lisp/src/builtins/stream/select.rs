@@ -2,12 +2,16 @@
 
 use super::slots::{FILE, STDIN, has_class};
 use crate::builtin::Args;
+use crate::builtins::unix::held;
 use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::value::Value;
 use crate::world::{Native, class};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
+
+/// Slot of a socket port that holds its socket.
+const PORT_ID: usize = 0;
 
 /// The source that a stream is read from.
 enum Input {
@@ -16,9 +20,14 @@ enum Input {
     /// The standard input of the process.
     Terminal,
     File(Arc<std::sync::Mutex<crate::world::OpenFile>>),
+    /// A socket that listens: a client waits when it can be read.
+    Socket(Arc<std::os::fd::OwnedFd>),
 }
 
 fn input_of(cx: &mut Context, stream: Value) -> Result<Input, Exit> {
+    if has_class(stream, class::SOCKET_PORT) {
+        return held(cx, stream.slot(PORT_ID)).map(Input::Socket);
+    }
     let stream = cx.input(stream)?;
     if has_class(stream, class::STRING_STREAM) {
         return Ok(Input::Ready);
@@ -49,6 +58,7 @@ fn readable(input: &Input) -> bool {
     match input {
         Input::Ready => true,
         Input::Terminal => wait(std::os::fd::AsFd::as_fd(&std::io::stdin())),
+        Input::Socket(socket) => wait(std::os::fd::AsFd::as_fd(socket)),
         Input::File(file) => match &crate::threads::lock(file).reader {
             Some(reader) => wait(std::os::fd::AsFd::as_fd(reader.get_ref())),
             None => false,

@@ -5,14 +5,24 @@
 
 mod files;
 mod identity;
+mod messages;
 mod outcome;
 mod process;
 mod signals;
+mod sockets;
 mod time;
 
 use crate::builtin::Builtin;
 
 pub(super) use signals::variables;
+pub(super) use sockets::held;
 
-pub(super) const TABLES: [&[Builtin]; 5] =
-    [files::BUILTINS, identity::BUILTINS, process::BUILTINS, signals::BUILTINS, time::BUILTINS];
+pub(super) const TABLES: [&[Builtin]; 7] = [
+    files::BUILTINS,
+    identity::BUILTINS,
+    messages::BUILTINS,
+    process::BUILTINS,
+    signals::BUILTINS,
+    sockets::BUILTINS,
+    time::BUILTINS,
+];

@@ -8,6 +8,7 @@ mod shape;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
+use crate::foreign::{foreign_bytes, is_foreign_string};
 use crate::value::{ObjectKind, Value};
 pub(crate) use bits::{copy_bits, count_bits, fill_bits, find_bit, reverse_bits, same_bits};
 pub(crate) use elements::{bit, element, set_bit, set_element};
@@ -102,6 +103,13 @@ fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value
 }
 
 fn aref(cx: &mut Context, args: Args<'_>) -> Answer {
+    if is_foreign_string(args[0]) && args.len() == 2 {
+        let (text, index) = (foreign_bytes(cx, args[0])?, args.size(cx, 1)?);
+        return match text.get(index) {
+            Some(byte) => Ok(Value::fixnum(i64::from(*byte))),
+            None => cx.range_error(args[1], text.len()),
+        };
+    }
     let (vector, index) = locate(cx, args[0], &args[1..])?;
     element(cx, vector, index)
 }

@@ -9,10 +9,15 @@ pub(super) fn quote(_: &mut Context, form: Value) -> Answer {
     Ok(form.cadr())
 }
 
-/// Evaluates `#'name` or `#'(lambda ...)`.
+/// Evaluates `#'name` or `#'(lambda ...)`. A function without a lexical environment is the list
+/// `(lambda-closure nil 0 0 parameters . body)`, in which programs of EusLisp look for the parameters.
 pub(super) fn function(cx: &mut Context, form: Value) -> Answer {
     let what = form.cadr();
     if what.is_cons() && what.get(0) == cx.world.names.lambda {
+        if cx.environment.is_nil() && !cx.local_functions && what.cadr().is_list() {
+            let zero = Value::fixnum(0);
+            return cx.list_star(&[cx.world.names.lambda_closure, Value::NIL, zero, zero], what.get(1));
+        }
         return cx.close(Value::NIL, what.get(1));
     }
     if !what.is_symbol_object() {

@@ -100,11 +100,21 @@ fn definable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
         let shown = cx.show_short(name);
         return cx.error_about(ErrorClass::Type, format!("{shown} is a special form"), name);
     }
-    let (old, keep) = (name.get(symbol::FUNCTION), cx.world.names.keep_builtin);
-    if old.is(ObjectKind::Builtin) && keep.get(symbol::FUNCTION) != Value::UNBOUND {
+    let keep = cx.world.names.keep_builtin;
+    if is_of_library(cx, name) && keep.get(symbol::FUNCTION) != Value::UNBOUND {
         cx.apply(keep, &[name])?;
     }
     Ok(name)
+}
+
+/// Returns whether a name has a function that the library goes on to use when a program defines its own: a builtin, or
+/// one written in Lisp unless the definition is made in the name's own package, which changes the library on purpose.
+fn is_of_library(cx: &mut Context, name: Value) -> bool {
+    let old = name.get(symbol::FUNCTION);
+    old.is(ObjectKind::Builtin)
+        || (old.is_cons()
+            && name.has_flag(flag::LIBRARY)
+            && name.get(symbol::PACKAGE) != cx.current_package().object)
 }
 
 pub(super) fn defun(cx: &mut Context, form: Value) -> Answer {

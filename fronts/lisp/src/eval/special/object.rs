@@ -296,7 +296,17 @@ impl Context {
         }
         let number = class::number(class);
         if self.is_vector_class(class) {
-            return self.new_vector_of(class, number, length.unwrap_or(0));
+            // A class of structures in C's layout has a size.
+            let size = || {
+                let size = if class.length() > class::slot::SIZE {
+                    class.slot(class::slot::SIZE)
+                } else {
+                    Value::NIL
+                };
+                size.as_fixnum().and_then(|size| usize::try_from(size).ok()).unwrap_or(0)
+            };
+            let length = length.unwrap_or_else(size);
+            return self.new_vector_of(class, number, length);
         }
         let kind = if self.derives(class, class::ARRAY) { ObjectKind::Array } else { ObjectKind::Instance };
         let slots = class.slot(class::slot::VARIABLES).length();
