@@ -3,9 +3,10 @@
 
 usage: lisp-compat.py [SET ...]          all sets without an argument; the page is written only then
 
-EUSLISP and JSKEUS name folders with the repositories; without them, they are cloned into target/lisp-compat.
-LARGESSE_LISP names the program [target/release/largesse-lisp]. The files are run where they are and never copied.
-Exits with 1 if a set is missing, and with 2 if a repository, eusgl or largesse-lisp is.
+EUSLISP and JSKEUS name folders with the repositories; without them, the commits below are fetched into
+target/lisp-compat. LARGESSE_LISP names the program [target/release/largesse-lisp]. The files are run where they are and
+never copied; a library for one of EusLisp's tests is built beside it. ci/lisp-compat/reasons.txt says why a file does not
+pass. Exits with 1 if a set is missing, and with 2 if a repository, eusgl or largesse-lisp is.
 """
 import collections, os, pathlib, re, shutil, subprocess, sys, tempfile
 
@@ -13,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/lisp-compat.md"
 CLONES = ROOT / "target/lisp-compat"
 URL = "https://github.com/euslisp/"
+# The commits that the page is about; a folder that is given may have another one, which the page then names.
+COMMITS = {"EusLisp": "dc0d268b43676b8c423a272060b8d885d4388971", "jskeus": "bbdff6424b909a9077eceddee0e5466e5cb2892d"}
 LIMIT = 90  # seconds for one file
 Outcome = collections.namedtuple("Outcome", "loads passes note")
 
@@ -26,9 +29,13 @@ def repository(variable, name):
     """Returns the folder of a repository and its commit."""
     folder = pathlib.Path(os.environ.get(variable) or CLONES / name)
     if not folder.is_dir() and variable not in os.environ:
-        clone = subprocess.run(["git", "clone", "-q", "--depth", "1", URL + name, str(folder)])
-        if clone.returncode != 0:
-            fail(f"{URL}{name} cannot be cloned: set {variable} to a folder with it")
+        git = ["git", "-C", str(folder)]
+        folder.mkdir(parents=True)
+        for words in (["init", "-q"], ["fetch", "-q", "--depth", "1", URL + name, COMMITS[name]],
+                      ["checkout", "-q", "FETCH_HEAD"]):
+            if subprocess.run(git + words).returncode != 0:
+                shutil.rmtree(folder)
+                fail(f"{URL}{name} cannot be fetched: set {variable} to a folder with it")
     commit = subprocess.run(["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True)
     if commit.returncode != 0:
         fail(f"{folder} is no git repository; {variable} names it")
@@ -36,8 +43,15 @@ def repository(variable, name):
 
 
 def run(words, folder, euslisp):
-    """Returns exit status and output; the status is None after the time limit."""
-    environment = dict(os.environ, EUSDIR=str(euslisp) + "/", TERM="dumb", TZ="UTC", DISPLAY="")
+    """Returns exit status and output; the status is None after the time limit. Tests start themselves as `eusg`."""
+    with tempfile.TemporaryDirectory() as programs:
+        os.symlink(words[0], pathlib.Path(programs) / "eusg")
+        return run_with(words, folder, dict(
+            os.environ, EUSDIR=str(euslisp) + "/", TERM="dumb", TZ="UTC", DISPLAY="",
+            PATH=programs + os.pathsep + os.environ["PATH"]))
+
+
+def run_with(words, folder, environment):
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                                  stderr=subprocess.STDOUT, start_new_session=True)
@@ -137,7 +151,17 @@ FORMS = {
 }
 
 
+def build_test_library(euslisp):
+    """Builds the library that test-foreign.l calls."""
+    test = euslisp / "test"
+    words = ["c++", "-w", "-shared", "-fPIC", "-O2", "-DLinux", "-DGCC", f"-I{euslisp}/lisp/c", "-o",
+             str(test / "test_foreign.so"), str(test / "test_foreign.c")]
+    if shutil.which("c++") is None or subprocess.run(words).returncode != 0:
+        print("lisp-compat: test_foreign.so is not built, as test-foreign.l needs it", file=sys.stderr)
+
+
 def test_set(programs, euslisp, _):
+    build_test_library(euslisp)
     for file in sorted((euslisp / "test").glob("*.l")):
         yield file.name, compare_test(*(run_test(program, file, euslisp) for program in programs))
 
@@ -164,15 +188,28 @@ SETS = {
 }
 
 
-def more_pages(euslisp, jskeus):
-    """Returns what the scripts of ci/lisp-compat print: each runs further sets, given both folders."""
+def more_pages(euslisp, jskeus, missing):
+    """Returns what the scripts of ci/lisp-compat print: each runs further sets, given both folders. They exit with 2 when
+    one of theirs is missing."""
     text = ""
     for script in sorted((ROOT / "ci/lisp-compat").glob("*.py")):
         print(f"{script.name} runs", flush=True)
         done = subprocess.run([sys.executable, str(script), str(euslisp), str(jskeus)], capture_output=True, text=True)
         sys.stderr.write(done.stderr)
+        if done.returncode not in (0, 1) or not done.stdout.strip():
+            missing.append(script.name)
         text += f"\n{done.stdout.strip()}\n"
     return text
+
+
+def reasons():
+    """Returns why files do not pass, by set and file."""
+    found = {}
+    for line in (ROOT / "ci/lisp-compat/reasons.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            where, _, why = line.partition(": ")
+            found[where] = why
+    return found
 
 
 def mark(yes):
@@ -194,10 +231,12 @@ def page(results, commits):
     lines += ["", "| Set | Files | Load | Pass | Load in `eusgl` |", "|---|---|---|---|---|"]
     for name, rows in results.items():
         lines.append("| {} | {} | {} | {} | {} |".format(SETS[name][0], *counts(rows)))
+    known = reasons()
     for name, rows in results.items():
         lines += ["", f"## {SETS[name][0]}", "", "| File | Loads | Passes | Loads in `eusgl` | Note |", "|---|---|---|---|---|"]
         for file, (ours, theirs) in rows:
             note = ours.note or (f"eusgl: {theirs.note}" if theirs.note else "")
+            note = note if ours.passes else known.get(f"{name}/{file}", note)
             note = note.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
             lines.append(f"| `{file}` | {mark(ours.loads)} | {mark(ours.passes)} | {mark(theirs.loads)} | {note} |")
     return "\n".join(lines) + "\n"
@@ -226,7 +265,7 @@ def main():
         if not rows:
             missing.append(name)
     if not sys.argv[1:]:
-        PAGE.write_text(page(results, commits) + more_pages(euslisp, jskeus))
+        PAGE.write_text(page(results, commits) + more_pages(euslisp, jskeus, missing))
     for name in missing:
         print(f"lisp-compat: the set {name} is missing", file=sys.stderr)
     return 1 if missing else 0

@@ -5,7 +5,7 @@
 
 The folders are copies of the repositories euslisp/EusLisp and euslisp/jskeus. Prints a table in Markdown: a row for
 each file that fails or differs (`--all`: for each file), and totals. Exits with 1 when a file that `irteusgl` loads
-does not load, or answers otherwise.
+does not load, or answers otherwise, and with 2 when a set has no file.
 """
 
 import argparse
@@ -209,9 +209,24 @@ def run_test(system, path, limit):
     return "failed", lines[-1][:200] if lines else "no output"
 
 
+def reasons():
+    """Returns why files differ, by set and file."""
+    lines = (pathlib.Path(__file__).parent / "reasons.txt").read_text().splitlines()
+    return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
+
+
+def shown(text):
+    """Returns a text as Markdown shows it unchanged."""
+    return re.sub(r"([|*_<])", lambda found: "&lt;" if found[0] == "<" else "\\" + found[0], text)
+
+
 def report(title, ours, theirs, show_all, same):
     """Prints the rows of a set and its total; returns the number of files that are worse than in irteusgl."""
+    if not theirs:
+        print(f"lisp-compat: the set {title} is missing", file=sys.stderr)
+        sys.exit(2)
     worse = loads = equals = both = 0
+    known = reasons()
     for name in sorted(theirs):
         (status, value), (wanted, oracle) = ours.get(name, ("failed", "not run")), theirs[name]
         agree = wanted == "loaded" and status == "loaded" and same(value, oracle)
@@ -221,7 +236,7 @@ def report(title, ours, theirs, show_all, same):
         bad = wanted == "loaded" and not agree
         worse += bad
         if show_all or bad:
-            note = "" if agree else f" {value[:120]} / {oracle[:120]}".replace("|", "\\|")
+            note = "" if agree else " " + (known.get(f"{title}/{name}") or shown(f"{value[:120]} / {oracle[:120]}"))
             print(f"| {title} | {name} | {status} | {wanted} | {'yes' if agree else 'no'} |{note} |")
     print(f"| **{title}** | {len(theirs)} files | {loads} | {both} | {equals} | |", flush=True)
     return worse
@@ -262,7 +277,14 @@ def main():
     theirs = System("irteusgl", [options.oracle], path, environment, euslisp)
     wanted, worse = options.sets.split(","), 0
     chosen = lambda items: [item for item in items if options.only in item[0]]
-    print("| set | file | largesse | irteusgl | equal | first difference: largesse / irteusgl |\n|---|---|---|---|---|---|")
+    print("""## jskeus and the models of robots
+
+Each file of jskeus' `irteus` loads; a model is built, and its vertices, volumes and link masses are compared to 1e-4; a
+file of tests has no fewer assertions that pass and no more that fail; the calls of a demo return a value where
+`irteusgl` returns one. The table has a row for each file that is worse than in `irteusgl`, and the totals.
+
+| Set | File | `largesse lisp` | `irteusgl` | Equal | Reason, or the values: `largesse lisp` / `irteusgl` |
+|---|---|---|---|---|---|""")
     if "irteus" in wanted:
         forms = [(f"{name}.l", f'(progn (in-package "{package}") (load {quoted(irteus / name)}) (in-package "USER") t)')
                  for name, package in IRTEUS]
