@@ -124,6 +124,7 @@ impl Interpreter {
         // The report needs a part of the root stack, which is full after an overflow.
         self.cx.restore(&saved);
         self.cx.catches.clear();
+        self.cx.stepping = false;
         match answer {
             Ok(shown) => Ok(shown),
             Err(_) if incomplete => Err(Ended::Incomplete),
@@ -144,6 +145,8 @@ impl Interpreter {
             let Some(form) = form else { return Ok(shown) };
             let mark = cx.mark();
             cx.push(form)?;
+            let current = cx.installed_name("-")?;
+            cx.set_global(current, form);
             let value = cx.eval(form)?;
             cx.push(value)?;
             cx.remember(form, value)?;
@@ -159,6 +162,36 @@ impl Interpreter {
         while let Ok(Some(_)) = reader.read(&mut self.cx) {}
         self.cx.restore(&saved);
         reader.incomplete
+    }
+
+    /// Calls the function in `sys:*exit-hook*` at the end of a program that did not call `exit`.
+    pub fn finish(&mut self) -> Result<(), Ended> {
+        let saved = self.cx.save();
+        let done = self.cx.call_exit_hook();
+        self.cx.restore(&saved);
+        done.map_err(|exit| self.ended(exit))
+    }
+
+    /// Notes a line that was typed, for the program's `h` and `!`.
+    pub fn note_line(&mut self, line: &str) {
+        let saved = self.cx.save();
+        let noted = self.cx.installed_name("LARGESSE:NOTE-LINE").and_then(|function| {
+            let text = self.cx.string(line)?;
+            self.cx.push(text)?;
+            self.cx.apply(function, &[text])
+        });
+        self.cx.restore(&saved);
+        // A heap without room for the line has none for its evaluation, which then reports it.
+        let _ = noted;
+    }
+
+    /// Returns the text of `*prompt-string*`.
+    pub fn prompt_string(&mut self) -> String {
+        let value = self.cx.installed_name("*PROMPT-STRING*").map(|name| self.cx.global_value(name));
+        match value {
+            Ok(text) if text.is(ObjectKind::String) => text.text().into_owned(),
+            _ => String::new(),
+        }
     }
 
     /// Returns the name of the current package.

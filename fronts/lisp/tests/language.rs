@@ -73,8 +73,8 @@ fn suites_give_expected_values() {
 
 #[test]
 fn files_and_processes_are_reached() {
-    check(&["system.l"], settings(Sync::Safepoint, 0), 1);
-    check(&["system.l"], settings(Sync::Safepoint, 1000), 1);
+    check(&["system.l", "debugger.l"], settings(Sync::Safepoint, 0), 1);
+    check(&["system.l", "debugger.l"], settings(Sync::Safepoint, 1000), 1);
 }
 
 #[test]

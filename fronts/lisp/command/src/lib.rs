@@ -123,8 +123,9 @@ fn evaluate(lisp: &mut Interpreter, args: &Args) -> i32 {
             return status(ended);
         }
     }
-    if args.files.is_empty() && args.expressions.is_empty() {
-        return prompt::run(lisp);
+    let done = if args.files.is_empty() && args.expressions.is_empty() { prompt::run(lisp) } else { 0 };
+    match lisp.finish() {
+        Ok(()) => done,
+        Err(ended) => status(ended),
     }
-    0
 }

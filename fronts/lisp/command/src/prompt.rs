@@ -96,7 +96,8 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
     let mut failures = 0;
     loop {
         let package = lisp.borrow().package().to_lowercase();
-        let prompt = if package == "user" { "> ".to_owned() } else { format!("{package}> ") };
+        let own = lisp.borrow_mut().prompt_string();
+        let prompt = if package == "user" { format!("{own}> ") } else { format!("{own}{package}> ") };
         match editor.readline(&prompt) {
             Ok(line) => {
                 rest.push_str(&line);
@@ -112,6 +113,7 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
         }
         let _ = editor.add_history_entry(rest.trim_end());
         let mut lisp = lisp.borrow_mut();
+        lisp.note_line(rest.trim_end());
         if lisp.was_interrupted() {
             // The signal came while this thread was idle, but other threads may have stopped.
             lisp.resume();

@@ -12,7 +12,6 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("NEQ", 2, 2, |cx, args| Ok(cx.truth(!eql(args[0], args[1])))),
     builtin("EQUAL", 2, 2, equal_builtin),
     builtin("EQUALP", 2, 2, equalp_builtin),
-    builtin("SUPEREQUAL", 2, 2, equal_builtin),
     builtin("NOT", 1, 1, |cx, args| Ok(cx.truth(args[0].is_nil()))),
     builtin("NULL", 1, 1, |cx, args| Ok(cx.truth(args[0].is_nil()))),
 ];

@@ -16,11 +16,9 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("APPLY", 2, MANY, apply),
     builtin("EVAL", 1, 2, |cx, args| {
-        if !args.or_nil(1).is_nil() {
-            return cx.type_error("nil as environment, for environments are no objects", args[1]);
-        }
         // As in EusLisp, an interpreted caller's lexical variables are visible to the form. Machine code has none.
         let saved = cx.save();
+        cx.enter_environment(args.or_nil(1))?;
         let value = cx.eval(args[0])?;
         cx.restore(&saved);
         Ok(value)
@@ -66,13 +64,34 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("MACROEXPAND-1", 1, 2, |cx, args| expand(cx, args[0], false)),
     builtin("MACROEXPAND", 1, 2, |cx, args| expand(cx, args[0], true)),
-    // As Ctrl-C does: the prompt has no other levels to return from.
-    builtin("RESET", 0, 0, |_, _| Err(Exit::Interrupt)),
+    // As in EusLisp, the tag of the prompt is 0. A program without a catch for it is stopped as by Ctrl-C.
+    builtin("RESET", 0, 0, |cx, _| {
+        let prompt = Value::fixnum(0);
+        if cx.catches.contains(&prompt) { cx.throw(prompt, Value::NIL) } else { Err(Exit::Interrupt) }
+    }),
+    builtin("UNIX:EXIT", 0, 1, |cx, args| {
+        cx.set_fixed(Fixed::Exit, args.or_nil(0));
+        Err(Exit::Quit)
+    }),
     builtin("EXIT", 0, 1, |cx, args| {
+        cx.call_exit_hook()?;
         cx.set_fixed(Fixed::Exit, args.or_nil(0));
         Err(Exit::Quit)
     }),
 ];
+
+impl Context {
+    /// Calls the function in `sys:*exit-hook*`, once: it may end the program itself.
+    pub(crate) fn call_exit_hook(&mut self) -> Result<(), Exit> {
+        let name = self.installed_name("SYSTEM:*EXIT-HOOK*")?;
+        let hook = self.global_value(name);
+        if hook.is_nil() || hook == Value::UNBOUND {
+            return Ok(());
+        }
+        self.set_global(name, Value::NIL);
+        self.apply(hook, &[]).map(|_| ())
+    }
+}
 
 fn apply(cx: &mut Context, args: Args<'_>) -> Answer {
     let (last, values) = (args[args.len() - 1], &args[1..args.len() - 1]);

@@ -82,7 +82,7 @@ fn describe(cx: &mut Context, args: Args<'_>) -> Answer {
         let variables = cx.world.class_of(value).slot(class::slot::VARIABLES);
         for index in 0..value.length().min(variables.length()) {
             text +=
-                &format!("  {}: {}\n", cx.show_name(variables.slot(index)), cx.show_short(value.slot(index)));
+                &format!("{}={}\n", cx.show_name(variables.slot(index)), cx.show_short(value.slot(index)));
         }
     } else {
         let of = cx.world.class_of(value);

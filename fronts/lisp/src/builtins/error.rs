@@ -10,9 +10,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("ERROR", 1, MANY, error),
     builtin("SIGNALS", 1, MANY, error),
     builtin("WARN", 1, MANY, |cx, args| {
-        let mut text = b"WARNING: ".to_vec();
-        text.extend(super::format::formatted(cx, args[0], args.from(1))?);
-        text.push(b'\n');
+        let text = super::format::formatted(cx, args[0], args.from(1))?;
         let stream = cx.global_value(cx.world.names.error_output);
         cx.write_bytes(stream, &text)?;
         Ok(Value::NIL)

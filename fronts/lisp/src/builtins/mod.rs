@@ -2,11 +2,13 @@
 
 pub(crate) mod compare;
 mod control;
+mod debug;
 mod describe;
 mod error;
 mod float;
 mod format;
 mod hash;
+mod instances;
 mod list;
 mod load;
 mod memory;
@@ -33,11 +35,13 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
     for table in [
         compare::BUILTINS,
         control::BUILTINS,
+        debug::BUILTINS,
         describe::BUILTINS,
         error::BUILTINS,
         float::BUILTINS,
         format::BUILTINS,
         hash::BUILTINS,
+        instances::BUILTINS,
         list::BUILTINS,
         number::BUILTINS,
         object::BUILTINS,

@@ -43,7 +43,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("PACKAGE-NICKNAMES", 1, 1, |cx, args| {
         let names = cx.package_designated(args[0])?.names();
         let mark = cx.mark();
-        for name in &names[1..] {
+        for name in &names {
             let name = cx.string(name)?;
             cx.push(name)?;
         }

@@ -16,9 +16,9 @@ pub(super) const BUILTINS: &[Builtin] = &[
         let words = cx.world.heap.statistics().used_bytes / 8;
         Ok(Value::fixnum(words as i64))
     }),
-    builtin("SYSTEM:MEMORY-REPORT", 0, 1, |cx, _| {
+    builtin("SYSTEM:MEMORY-REPORT", 0, 1, |cx, args| {
         let text = cx.world.memory_report();
-        cx.write_bytes(Value::NIL, text.as_bytes())?;
+        cx.write_bytes(args.or_nil(0), text.as_bytes())?;
         Ok(Value::NIL)
     }),
     builtin("ROOM", 0, MANY, room),
@@ -163,9 +163,9 @@ fn gc_pauses(cx: &mut Context, _: Args<'_>) -> Answer {
     cx.stacked(mark)
 }
 
-fn room(cx: &mut Context, _: Args<'_>) -> Answer {
+fn room(cx: &mut Context, args: Args<'_>) -> Answer {
     let text = crate::report::room(&cx.world.heap.statistics());
-    cx.write_bytes(Value::NIL, text.as_bytes())?;
+    cx.write_bytes(args.or_nil(0), text.as_bytes())?;
     Ok(Value::NIL)
 }
 

@@ -20,11 +20,13 @@
 mod analyse;
 mod generate;
 mod jit;
+mod made;
 mod refused;
 mod runtime;
 mod slot;
 mod translate;
 mod tree;
+mod warm;
 
 pub(crate) use jit::{Compiler, new_module};
 pub(crate) use slot::source;
@@ -36,34 +38,11 @@ use crate::eval::closure;
 use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 use analyse::FunctionSource;
+use made::{Made, make};
 use refused::Refused;
-use runtime::Helper;
-use std::sync::Arc;
 
 pub(crate) const BUILTINS: &[Builtin] =
-    &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble)];
-
-/// Holds the code of a function: its address, its text, and the list of its constants, which is on the root stack.
-struct Made {
-    code: usize,
-    text: String,
-    constants: Value,
-}
-
-fn make(cx: &mut Context, source: FunctionSource) -> Result<Made, Refused> {
-    let unit = analyse::analyse(cx, source)?;
-    let world = Arc::clone(&cx.world);
-    let made = cx.blocked(|| {
-        let mut compiler = crate::threads::lock(&world.compiler);
-        let compiler = match &mut *compiler {
-            Some(compiler) => compiler,
-            none => none.insert(Compiler::new(Helper::ALL)?),
-        };
-        compiler.make(&unit)
-    });
-    let (code, text) = made.map_err(Refused::Form)?;
-    Ok(Made { code, text, constants: unit.constants })
-}
+    &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble), warm::BUILTIN];
 
 /// Returns the source of an interpreted or compiled function.
 fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<FunctionSource, Exit> {

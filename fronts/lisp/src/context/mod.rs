@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) environment: Value,
     /// Whether an entry of the environment binds a function.
     pub(crate) local_functions: bool,
+    /// Whether `*evalhook*` evaluates forms in place of the interpreter.
+    pub(crate) stepping: bool,
     /// Address of the innermost dynamic binding, or 0 without any.
     specials: usize,
     /// Number of the block, tagbody or catch that an [`Exit`] goes to.
@@ -86,6 +88,7 @@ impl Context {
             roots: std::ptr::null_mut(),
             environment: Value::NIL,
             local_functions: false,
+            stepping: false,
             specials: 0,
             target: 0,
             next_target: 0,

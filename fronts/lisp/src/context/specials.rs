@@ -76,6 +76,20 @@ impl Context {
         }
     }
 
+    /// Returns the number and the outer value of each dynamic binding of this thread, innermost first.
+    pub(crate) fn bound_specials(&self) -> Vec<(Value, Value)> {
+        let mut found = Vec::new();
+        let mut at = self.specials;
+        while at != 0 {
+            let entry = std::ptr::with_exposed_provenance::<[Value; 3]>(at);
+            // SAFETY: as in `unbind`.
+            let [number, old, link] = unsafe { *entry };
+            found.push((number, old));
+            at = (link.0 & !3) as usize;
+        }
+        found
+    }
+
     fn binding_number(&mut self, name: Value) -> Value {
         let number = name.get(symbol::BINDING);
         if number != Value::NIL {

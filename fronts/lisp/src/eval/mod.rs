@@ -17,6 +17,7 @@ mod lambda;
 pub(crate) mod place;
 mod saved;
 pub(crate) mod special;
+mod stepping;
 
 pub(crate) use lambda::closure;
 pub(crate) use saved::Saved;
@@ -55,7 +56,7 @@ impl Context {
     fn eval_cons(&mut self, form: Value) -> Answer {
         let mark = self.mark();
         self.push(form)?;
-        let answer = self.eval_pushed(form, mark);
+        let answer = if self.stepping { self.eval_hooked(form, mark) } else { self.eval_pushed(form, mark) };
         if answer.is_ok() {
             self.release(mark);
         } else if answer == Err(Exit::Error) {

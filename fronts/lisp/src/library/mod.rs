@@ -22,6 +22,9 @@ const SOURCES: &[&str] = &[
     include_str!("tables.l"),
     include_str!("infix.l"),
     include_str!("prompt.l"),
+    include_str!("debugger.l"),
+    include_str!("dump.l"),
+    include_str!("processes.l"),
     include_str!("compile-file.l"),
 ];
 

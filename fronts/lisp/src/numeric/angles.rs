@@ -1,6 +1,6 @@
 //! Computes rotations: by an angle about an axis, by roll, pitch and yaw, by Euler angles.
 
-use super::linear::multiply;
+use super::linear::{multiply, times};
 use super::matrix::Matrix;
 use super::vectors::fill;
 use crate::builtin::Args;
@@ -83,12 +83,6 @@ fn about([x, y, z]: Point, angle: f64) -> Rotation {
     ]
 }
 
-fn times(a: Rotation, b: Rotation) -> Rotation {
-    let mut out = [0.0; 9];
-    multiply(&a, &b, 3, &mut out);
-    out
-}
-
 /// Returns the upper left 2 x 2 part of a rotation about z.
 fn flat(r: Rotation) -> [f64; 4] {
     [r[0], r[1], r[3], r[4]]
@@ -128,7 +122,7 @@ pub(super) fn rotate_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
         }
         (Axis::Main(..) | Axis::Any(_), 3, 3) => {
             let m = space(m);
-            let out = if world { times(r, m) } else { times(m, r) };
+            let out = if world { times(&r, &m) } else { times(&m, &r) };
             cx.matrix_result(args.or_nil(4), 3, 3, &out)
         }
         _ => cx.type_error("matrix of the axis' dimension", args[0]),
@@ -147,7 +141,8 @@ pub(super) fn rotation_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
 
 /// Returns the elements of a 3 x 3 matrix.
 fn space(m: Matrix) -> Rotation {
-    std::array::from_fn(|i| m.at(i / 3, i % 3))
+    let all = m.all();
+    std::array::from_fn(|at| all[at])
 }
 
 fn rotation(cx: &mut Context, args: Args<'_>) -> Result<Rotation, Exit> {
@@ -197,14 +192,14 @@ fn angles(cx: &mut Context, args: Args<'_>) -> Result<[f64; 3], Exit> {
 pub(super) fn rpy_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     let [z, y, x] = angles(cx, args)?;
     let turn = |index, angle| Axis::Main(index, 1.0).rotation(angle);
-    cx.matrix_from(3, 3, &times(turn(2, z), times(turn(1, y), turn(0, x))))
+    cx.matrix_from(3, 3, &times(&turn(2, z), &times(&turn(1, y), &turn(0, x))))
 }
 
 /// Returns the rotation about z, then the new y, then the new z.
 pub(super) fn euler_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     let [z, y, z2] = angles(cx, args)?;
     let turn = |index, angle| Axis::Main(index, 1.0).rotation(angle);
-    cx.matrix_from(3, 3, &times(turn(2, z), times(turn(1, y), turn(2, z2))))
+    cx.matrix_from(3, 3, &times(&turn(2, z), &times(&turn(1, y), &turn(2, z2))))
 }
 
 /// Returns the two sets of angles for a matrix: that with `first`, and that with half a turn more.

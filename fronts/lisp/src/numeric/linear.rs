@@ -58,8 +58,23 @@ pub(super) fn multiply(a: &[f64], b: &[f64], columns: usize, out: &mut [f64]) {
     }
 }
 
+/// Returns `a b` of two matrices in space, with the roundings of [`multiply`].
+#[inline]
+pub(super) fn times(a: &[f64; 9], b: &[f64; 9]) -> [f64; 9] {
+    std::array::from_fn(|at| {
+        let (row, column) = (at / 3 * 3, at % 3);
+        0.0 + a[row] * b[column] + a[row + 1] * b[column + 3] + a[row + 2] * b[column + 6]
+    })
+}
+
 pub(super) fn product(cx: &mut Context, args: Args<'_>) -> Answer {
     let (a, b) = (args.matrix(cx, 0)?, args.matrix(cx, 1)?);
+    if (a.columns, b.columns) == (3, 3)
+        && let (Ok(a), Ok(b)) = (a.all().try_into(), b.all().try_into())
+    {
+        let out = times(a, b);
+        return cx.matrix_result(args.or_nil(2), 3, 3, &out);
+    }
     if a.columns != b.rows || b.columns == 0 || b.rows == 0 {
         return mismatch(cx, shape(a), shape(b));
     }

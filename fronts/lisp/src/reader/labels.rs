@@ -50,7 +50,9 @@ impl Labels {
         while let Some(at) = ahead.pop() {
             let words = if at.is_cons() {
                 0..2
-            } else if at.is(ObjectKind::Vector) {
+            } else if matches!(at.kind(), Some(ObjectKind::Vector | ObjectKind::Instance | ObjectKind::Array))
+                && !cx.is_class(at)
+            {
                 1..at.length() + 1
             } else {
                 continue;

@@ -87,8 +87,12 @@ fn make_thread(cx: &mut Context, args: Args<'_>) -> Answer {
     for _ in 0..count {
         cx.add_worker(stack)?;
     }
-    let made: Vec<Value> = cx.world.pool.workers()[before..].iter().map(|worker| worker.object()).collect();
-    cx.list(&made)
+    let all: Vec<Value> = cx.world.pool.workers().iter().map(|worker| worker.object()).collect();
+    let list = cx.list(&all)?;
+    cx.push(list)?;
+    let name = cx.installed_name("SYSTEM:*THREADS*")?;
+    cx.set_global(name, list);
+    cx.list(&all[before..])
 }
 
 fn native(cx: &mut Context, number: u16, native: Native) -> Answer {

@@ -19,6 +19,8 @@ impl LispWorld {
             interrupts: AtomicU32::new(0),
             signals: super::PendingSignals::default(),
             collections_told: AtomicU64::new(0),
+            signals_handled: AtomicU64::new(0),
+            library_methods: std::sync::OnceLock::new(),
             method_epoch: AtomicU64::new(1),
             bindings: Mutex::default(),
             gensyms: AtomicU64::new(0),
@@ -91,6 +93,7 @@ impl Context {
         for variable in [
             names.error_handler,
             names.gc_hook,
+            names.evalhook,
             names.modules,
             names.print_circle,
             names.print_length,
@@ -108,6 +111,8 @@ impl Context {
         self.define_special(names.print_case, names.downcase);
         crate::eval::special::install(self)?;
         crate::builtins::install(self)?;
-        crate::library::load(self)
+        crate::library::load(self)?;
+        self.note_library_methods();
+        Ok(())
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct CachedMethod {
     pub(super) selector: u64,
     /// The class that defines the method, and its definition.
     pub(super) found: (u64, u64),
+    /// Number of calls that were counted: those of interpreted methods.
+    pub(super) calls: u32,
 }
 
 /// Returns the index of the entry for a class and a selector.

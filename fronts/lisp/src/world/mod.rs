@@ -40,6 +40,8 @@ pub(crate) struct LispWorld {
     pub(crate) signals: PendingSignals,
     /// Number of collections reported to `*gc-hook*`.
     pub(crate) collections_told: AtomicU64,
+    /// Number of calls of the program's functions for signals.
+    pub(crate) signals_handled: AtomicU64,
     /// Epoch that every definition of a method increments: caches of an older epoch are stale.
     pub(crate) method_epoch: AtomicU64,
     /// Number of special variables that have a binding number; locked while one is assigned.
@@ -50,6 +52,8 @@ pub(crate) struct LispWorld {
     pub(crate) compiler: Mutex<Option<crate::compile::Compiler>>,
     /// The machine code that calls functions of C and is called by them, created at its first use.
     pub(crate) bridges: Mutex<Option<crate::foreign::Bridges>>,
+    /// Definitions of the library's methods; they are pinned.
+    pub(crate) library_methods: std::sync::OnceLock<std::collections::HashSet<Value>>,
     pub(crate) started: std::time::Instant,
     /// The files on the command line and the program's arguments, for `*argv*`.
     pub(crate) arguments: Vec<String>,

@@ -55,6 +55,7 @@ names! {
     terminal_io "*TERMINAL-IO*",
     error_handler "*ERROR-HANDLER*",
     gc_hook "*GC-HOOK*",
+    evalhook "*EVALHOOK*",
     features "*FEATURES*",
     modules "*MODULES*",
     load_path "*LOAD-PATH*",

@@ -64,7 +64,7 @@ impl Context {
     }
 
     /// Returns a stream to read from; nil and t are `*standard-input*`.
-    pub(super) fn input(&mut self, stream: Value) -> Answer {
+    pub(crate) fn input(&mut self, stream: Value) -> Answer {
         self.end_of(stream, INPUT, self.world.names.standard_input, "input stream")
     }
 

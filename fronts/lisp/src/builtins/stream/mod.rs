@@ -17,7 +17,7 @@ use crate::world::class;
 use bytes::unread;
 use file::{close, file_stream, open};
 pub(crate) use file::{flush, open_file, path_of, pipe_stream, with_file};
-use slots::{COUNT, INPUT, OUTPUT, STDERR, STDIN, STDOUT, string_stream};
+use slots::{INPUT, OUTPUT, STDERR, STDIN, STDOUT, string_stream};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("STREAMP", 1, 1, |cx, args| {
@@ -38,8 +38,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("MAKE-STRING-STREAM", 0, 1, |cx, _| cx.string_output()),
     builtin("GET-OUTPUT-STREAM-STRING", 1, 1, |cx, args| {
         string_stream(cx, args[0])?;
+        // As in EusLisp, the stream keeps its text.
         let text = cx.string_output_bytes(args[0]);
-        args[0].set_slot(COUNT, Value::fixnum(0));
         cx.string_from(&text)
     }),
     builtin("MAKE-TWO-WAY-STREAM", 2, 2, |cx, args| {

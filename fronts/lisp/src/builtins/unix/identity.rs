@@ -15,6 +15,14 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("UNIX:GETEUID", 0, 0, |_, _| Ok(unsigned(process::geteuid().as_raw()))),
     builtin("UNIX:GETGID", 0, 0, |_, _| Ok(unsigned(process::getgid().as_raw()))),
     builtin("UNIX:GETEGID", 0, 0, |_, _| Ok(unsigned(process::getegid().as_raw()))),
+    builtin("UNIX:SETUID", 1, 1, |cx, args| {
+        // SAFETY: the call takes a number and touches no memory of ours.
+        identify(cx, args, |number| unsafe { libc::setuid(number) })
+    }),
+    builtin("UNIX:SETGID", 1, 1, |cx, args| {
+        // SAFETY: the call takes a number and touches no memory of ours.
+        identify(cx, args, |number| unsafe { libc::setgid(number) })
+    }),
     builtin("UNIX:GETPRIORITY", 2, 2, priority),
     builtin("UNIX:SETPRIORITY", 3, 3, set_priority),
     builtin("UNIX:GETHOSTNAME", 0, 0, |cx, _| {
@@ -42,6 +50,12 @@ fn number(number: i32) -> Value {
 
 fn unsigned(number: u32) -> Value {
     Value::fixnum(i64::from(number))
+}
+
+/// Sets the user or group of all threads of the process. Returns t, or the negative number of the error.
+fn identify(cx: &mut Context, args: Args<'_>, set: impl FnOnce(u32) -> i32) -> Answer {
+    let number = int_or(cx, args, 0, 0)?.cast_unsigned();
+    Ok(if set(number) == 0 { cx.truth(true) } else { refused(&std::io::Error::last_os_error()) })
 }
 
 /// Returns the text of a system error, without the number that Rust appends.
@@ -72,7 +86,10 @@ fn set_priority(cx: &mut Context, args: Args<'_>) -> Answer {
         1 => process::setpriority_pgrp(Pid::from_raw(who), nice),
         _ => process::setpriority_user(rustix::process::Uid::from_raw(who.cast_unsigned()), nice),
     };
-    done(cx, result)
+    Ok(match result {
+        Ok(()) => number(0),
+        Err(cause) => refused(&cause.into()),
+    })
 }
 
 /// Returns the names of system, node, release, version and machine.

@@ -10,19 +10,23 @@ mod outcome;
 mod process;
 mod signals;
 mod sockets;
+mod terminal;
 mod time;
+mod timers;
 
 use crate::builtin::Builtin;
 
 pub(super) use signals::variables;
 pub(super) use sockets::held;
 
-pub(super) const TABLES: [&[Builtin]; 7] = [
+pub(super) const TABLES: [&[Builtin]; 9] = [
     files::BUILTINS,
     identity::BUILTINS,
     messages::BUILTINS,
     process::BUILTINS,
     signals::BUILTINS,
     sockets::BUILTINS,
+    terminal::BUILTINS,
     time::BUILTINS,
+    timers::BUILTINS,
 ];

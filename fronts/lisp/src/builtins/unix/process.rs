@@ -2,7 +2,7 @@
 
 use super::outcome::{done, int_or, refused};
 use crate::builtin::{Args, Builtin, MANY, builtin};
-use crate::builtins::stream::{path_of, pipe_stream};
+use crate::builtins::stream::{flush, path_of, pipe_stream, with_file};
 use crate::context::{Answer, Context};
 use crate::error::ErrorClass;
 use crate::threads::lock;
@@ -19,6 +19,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("PIPED-FORK", 0, MANY, piped_fork),
     builtin("UNIX:PIPED-FORK", 0, MANY, piped_fork),
     builtin("SYSTEM:PIPED-FORK", 0, MANY, piped_fork),
+    builtin("LARGESSE:SPAWN", 5, 5, spawn),
     builtin("UNIX:PIPE", 0, 0, pipe),
     builtin("UNIX:WAIT", 0, 0, wait),
     builtin("UNIX:KILL", 2, 2, kill),
@@ -100,6 +101,39 @@ fn piped_fork(cx: &mut Context, args: Args<'_>) -> Answer {
     };
     let (writer, reader) = (File::from(OwnedFd::from(input)), File::from(OwnedFd::from(output)));
     pipe_stream(cx, reader, writer)
+}
+
+/// Implements `(spawn program arguments input output errors)`: starts a program whose standard files are those of the
+/// streams. Returns its process id.
+fn spawn(cx: &mut Context, args: Args<'_>) -> Answer {
+    let program = path_of(cx, args[0])?;
+    let mut command = command(&program);
+    for word in cx.alive(args[1])? {
+        command.arg(path_of(cx, word)?);
+    }
+    cx.flush_standard_streams();
+    for stream in &args[3..] {
+        flush(cx, *stream)?;
+    }
+    let mut files = Vec::new();
+    for stream in &args[2..] {
+        match with_file(cx, *stream, |descriptor| descriptor.try_clone_to_owned())? {
+            Some(file) => files.push(Stdio::from(file)),
+            None => return cx.type_error("stream of a file", *stream),
+        }
+    }
+    let (Some(errors), Some(output), Some(input)) = (files.pop(), files.pop(), files.pop()) else {
+        return Ok(Value::NIL);
+    };
+    command.stdin(input).stdout(output).stderr(errors);
+    match cx.blocked(|| command.spawn()) {
+        Ok(child) => {
+            let pid = child.id();
+            lock(&CHILDREN).push(child);
+            Ok(Value::fixnum(i64::from(pid)))
+        }
+        Err(cause) => cx.error(ErrorClass::Io, format!("{program}: {cause}")),
+    }
 }
 
 /// Returns a two-way stream that reads what was written to it.

@@ -9,6 +9,7 @@ use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
 use signal_hook::consts as signal;
+use std::sync::atomic::Ordering;
 
 pub(super) const BUILTINS: &[Builtin] = &[builtin("UNIX:SIGNAL", 1, 3, set_handler)];
 
@@ -116,6 +117,8 @@ impl Context {
         let mark = self.mark();
         let number = Value::fixnum(i64::from(number));
         self.apply(function, &[number, Value::fixnum(0)])?;
+        // Release: a thread that waits for the call sees its writes.
+        self.world.signals_handled.fetch_add(1, Ordering::Release);
         self.release(mark);
         Ok(true)
     }

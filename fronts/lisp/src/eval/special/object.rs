@@ -189,6 +189,11 @@ impl Context {
         if !class.is_nil()
             && let Some((owner, definition)) = self.find_method(class, selector)
         {
+            let definition = if definition.is_cons() {
+                self.warmed(class, selector, (owner, definition))?
+            } else {
+                definition
+            };
             return self.call_method(owner, definition, object, first, count);
         }
         let nomethod = self.world.names.nomethod;

@@ -1,0 +1,32 @@
+//! Generates the machine code of one function.
+
+use super::analyse::{self, FunctionSource};
+use super::jit::Compiler;
+use super::refused::Refused;
+use super::runtime::Helper;
+use crate::context::Context;
+use crate::value::Value;
+use std::sync::Arc;
+
+/// Holds the code of a function: its address, its text, and the list of its constants, which is on the root stack.
+pub(super) struct Made {
+    pub(super) code: usize,
+    pub(super) text: String,
+    pub(super) constants: Value,
+}
+
+/// Generates the code of a function. Pushes the list of its constants.
+pub(super) fn make(cx: &mut Context, source: FunctionSource) -> Result<Made, Refused> {
+    let unit = analyse::analyse(cx, source)?;
+    let world = Arc::clone(&cx.world);
+    let made = cx.blocked(|| {
+        let mut compiler = crate::threads::lock(&world.compiler);
+        let compiler = match &mut *compiler {
+            Some(compiler) => compiler,
+            none => none.insert(Compiler::new(Helper::ALL)?),
+        };
+        compiler.make(&unit)
+    });
+    let (code, text) = made.map_err(Refused::Form)?;
+    Ok(Made { code, text, constants: unit.constants })
+}
