@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 checks=(style test deny r python loom documents euslisp)
 [ "${1:-}" = quick ] || checks+=(fault-path isa hwloc miri san lisp fuzz foreign containers)
-# R uses one processor: these run beside it, and their output follows.
+# R uses one processor: these run at the same time, and their output follows.
 beside=(python loom)
 declare -A pids
 logs=$(mktemp -d)

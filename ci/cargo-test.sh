@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cargo test [ARGUMENTS...] [+ ARGUMENTS...]. What stands after each + runs at the same time; its output follows that of
+# cargo test [ARGUMENTS...] [+ ARGUMENTS...]. The tests after each + run at the same time; their output follows that of
 # the first. A test that fails does not stop those behind it. The end names the test programs that took longest, and
 # each test that failed, with its program.
 set -euo pipefail

@@ -9,8 +9,8 @@ cargo build --release -p largesse-cli -p largesse-lisp-command -p largesse-bench
 regions/mpi/plugin/build.sh "${CARGO_TARGET_DIR:-target}/preload"
 [ $# -eq 0 ] || exec ci/cargo-test.sh "$@"
 
-# Whole programs wait for stores, timers and each other, and leave processors idle: the tests of the crates run beside
-# them. Both are chosen from the whole workspace, so that all share one build. A name that is in both is a whole
+# Whole programs wait for stores, timers and each other, and leave processors idle: the tests of the crates run at
+# the same time. Both are chosen from the whole workspace, so that all share one build. A name that is in both is a whole
 # program's.
 cargo test --workspace --no-run
 chosen() { # programs|crates: options that choose these test programs

@@ -9,9 +9,7 @@ use crate::settings::{is_launched, options};
 use crate::signals::Blocked;
 use crate::slots::eligibility::watched;
 use crate::slots::object;
-use crate::{
-    allocator, atfork, coverage, last_thread, record, report, small, spill, thread_start, timeline,
-};
+use crate::{allocator, atfork, coverage, last_thread, record, report, small, spill, thread_start, timeline};
 use core::ffi::{c_char, c_int};
 use largesse_report::Cause;
 use largesse_settings::Unknown;
