@@ -35,7 +35,7 @@ static PLACE: AtomicU32 = AtomicU32::new(0);
 /// 1 while this process waits.
 static WAITS: AtomicU32 = AtomicU32::new(0);
 /// The memory that the processes share, which is never unmapped.
-static FAMILY: OnceLock<&'static Family> = OnceLock::new();
+static FAMILY: OnceLock<&'static ForkFamily> = OnceLock::new();
 
 // Relaxed throughout: the words are estimates, and no memory is reached through them. `lock` orders decisions.
 
@@ -52,7 +52,7 @@ struct Member {
 }
 
 #[derive(Debug)]
-struct Family {
+struct ForkFamily {
     /// The process that decides whether it may begin; 0: none.
     lock: AtomicU32,
     turns: AtomicU32,
@@ -70,7 +70,7 @@ impl Member {
     }
 }
 
-impl Family {
+impl ForkFamily {
     /// Takes a place for the process `me`, and returns its index; `None` if all are taken.
     fn join(&self, me: u32, now: u32) -> Option<usize> {
         self.members.iter().position(|member| {
@@ -146,13 +146,13 @@ pub(crate) fn before_fork() {
     if !limit_state::is_watched() || FAMILY.get().is_some() {
         return;
     }
-    let len = size_of::<Family>().next_multiple_of(largesse_pages::base_page());
+    let len = size_of::<ForkFamily>().next_multiple_of(largesse_pages::base_page());
     let (read_write, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: this makes a new mapping at an address that the kernel chooses.
     let at = unsafe { raw_mmap(core::ptr::null_mut(), len, read_write, shared, -1, 0) };
     if at > 0 {
-        let at = core::ptr::with_exposed_provenance::<Family>(at.cast_unsigned());
-        // SAFETY: the mapping is at least as large as a `Family`, whose zero bytes are valid words, and stays for good.
+        let at = core::ptr::with_exposed_provenance::<ForkFamily>(at.cast_unsigned());
+        // SAFETY: the mapping is at least as large as a `ForkFamily`, whose zero bytes are valid words, and stays for good.
         let _ = FAMILY.set(unsafe { &*at });
     }
 }
@@ -209,7 +209,7 @@ pub(crate) fn is_last() -> Option<(bool, usize)> {
     Some((turns.iter().all(|&turn| turn < mine), turns.len() + 1))
 }
 
-fn here() -> Option<(&'static Family, usize)> {
+fn here() -> Option<(&'static ForkFamily, usize)> {
     let place = (PLACE.load(Ordering::Relaxed) as usize).checked_sub(1)?;
     FAMILY.get().map(|family| (*family, place))
 }
@@ -228,8 +228,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn family() -> Family {
-        Family {
+    fn family() -> ForkFamily {
+        ForkFamily {
             lock: AtomicU32::new(0),
             turns: AtomicU32::new(0),
             members: core::array::from_fn(|_| Member::default()),

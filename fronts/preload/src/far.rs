@@ -65,7 +65,7 @@ pub(crate) fn make(
         }
         let prepared = io::prepare(&used, engine == FaultEngine::Thread).map_err(no_filter)?;
         io::take_signals(&prepared).map_err(no_filter)?;
-        io::install(&prepared, io::Threads::Calling).map_err(no_filter)?;
+        io::install(&prepared, io::FilteredThreads::Calling).map_err(no_filter)?;
     }
     Ok(far)
 }

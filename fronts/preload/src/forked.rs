@@ -10,7 +10,7 @@
 //! ```
 
 use crate::heap::{self, LargeHeap};
-use crate::smaps::{self, Mapping};
+use crate::smaps::{self, MappingUse};
 use crate::{late_filter, limit_state};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -92,7 +92,7 @@ pub(crate) fn is_over() {
 
 /// Bytes of changed pages that another process has, too. Unchanged ones are those of files, which are not copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shared {
+pub(crate) struct SharedCopies {
     pub(crate) all: u64,
     /// Those that are not far memory, so that copies of them cannot be evicted.
     pub(crate) near: u64,
@@ -101,33 +101,33 @@ pub(crate) struct Shared {
 /// Reads how many bytes this process shares with others, in the helper thread.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBytes {
-    shared: Shared,
+    shared: SharedCopies,
     read_at: Option<Instant>,
     took: Duration,
 }
 
 impl SharedBytes {
     /// Returns the bytes of which the kernel may make copies; 0 if no page was shared by a fork.
-    pub(crate) fn get(&mut self) -> Shared {
+    pub(crate) fn get(&mut self) -> SharedCopies {
         if !SHARES.load(Ordering::Relaxed) {
-            return Shared::default();
+            return SharedCopies::default();
         }
         if self.read_at.is_none_or(|at| at.elapsed() >= USED_FOR.max(self.took * REST)) {
             let began = Instant::now();
             // Without the file, a fork is as dangerous as without this.
-            self.shared = smaps::own().map_or(Shared::default(), |mappings| sum(&mappings));
+            self.shared = smaps::own().map_or(SharedCopies::default(), |mappings| sum(&mappings));
             (self.read_at, self.took) = (Some(began), began.elapsed());
             if self.shared.all < FEW {
                 SHARES.store(false, Ordering::Relaxed);
-                (self.shared, self.read_at) = (Shared::default(), None);
+                (self.shared, self.read_at) = (SharedCopies::default(), None);
             }
         }
         self.shared
     }
 }
 
-fn sum(mappings: &[Mapping]) -> Shared {
-    let mut sum = Shared::default();
+fn sum(mappings: &[MappingUse]) -> SharedCopies {
+    let mut sum = SharedCopies::default();
     for mapping in mappings {
         let is_far = heap::far().is_some_and(|far| far.is_far(&mapping.at));
         sum.all += mapping.shared;
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn process_without_a_fork_shares_nothing() {
-        assert_eq!(SharedBytes::default().get(), Shared::default());
-        let mapping = |shared| Mapping { shared, ..Mapping::default() };
-        assert_eq!(sum(&[mapping(3), mapping(4)]), Shared { all: 7, near: 7 });
+        assert_eq!(SharedBytes::default().get(), SharedCopies::default());
+        let mapping = |shared| MappingUse { shared, ..MappingUse::default() };
+        assert_eq!(sum(&[mapping(3), mapping(4)]), SharedCopies { all: 7, near: 7 });
     }
 }

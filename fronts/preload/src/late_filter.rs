@@ -30,7 +30,7 @@ const NOT_NEEDED: u32 = 0;
 const PENDING: u32 = 1;
 const INSTALLED: u32 = 2;
 
-static PREPARED: OnceLock<io::Prepared> = OnceLock::new();
+static PREPARED: OnceLock<io::PreparedFilter> = OnceLock::new();
 
 /// Number of bytes of the heap's range that may be used without the filter.
 static BOUND: AtomicUsize = AtomicUsize::new(0);
@@ -105,7 +105,7 @@ pub(crate) fn install() -> Result<(), String> {
     done
 }
 
-fn install_where_safe(prepared: &io::Prepared) -> Result<(), String> {
+fn install_where_safe(prepared: &io::PreparedFilter) -> Result<(), String> {
     other_threads::look(prepared.signals())?;
     io::take_signals(prepared).map_err(no_filter)?;
     // Again, since a handler may have run in one of them before that.

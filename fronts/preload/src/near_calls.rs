@@ -47,7 +47,7 @@ pub(crate) fn lock() -> MutexGuard<'static, NearCalls> {
 
 /// The answer to a request to [`hold`] memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum HeldCall {
     /// The memory is listed under this number.
     Listed(u64),
     /// The memory is not of the heap.
@@ -57,23 +57,23 @@ pub(crate) enum Held {
 }
 
 /// Lists the `len` bytes from the address `at` on as used by a system call, unless there is far memory.
-pub(crate) fn hold(at: usize, len: usize) -> Held {
+pub(crate) fn hold(at: usize, len: usize) -> HeldCall {
     let (start, end) = heap::addresses();
     let (first, last) = (at.max(start), at.saturating_add(len).min(end));
     if first >= last {
-        return Held::NotOurs;
+        return HeldCall::NotOurs;
     }
     let page = largesse_pages::base_page();
     let at = first / page * page..last.next_multiple_of(page);
     let mut list = lock();
     // Under the lock: a change-over publishes far memory while it holds it.
     if heap::far().is_some() {
-        return Held::ByPager;
+        return HeldCall::ByPager;
     }
     let number = list.next;
     list.next += 1;
     list.calls.push(NearCall { number, at, forever: false, pinned: None });
-    Held::Listed(number)
+    HeldCall::Listed(number)
 }
 
 /// Ends the use of memory that was listed under `number`.

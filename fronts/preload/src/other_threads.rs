@@ -6,7 +6,7 @@
 //! sleep like that.
 
 use crate::guard;
-use crate::io::Threads;
+use crate::io::FilteredThreads;
 use core::time::Duration;
 use largesse_machine::service;
 use largesse_machine::thread::{self, Activity};
@@ -18,7 +18,7 @@ const LOOKS: u32 = 100;
 
 /// Returns to which threads a filter can be added that needs `signals`, a bit set. The error is the reason why that is not
 /// safe.
-pub(crate) fn look(signals: u64) -> Result<Threads, String> {
+pub(crate) fn look(signals: u64) -> Result<FilteredThreads, String> {
     let own = largesse_pages::thread_id();
     // Asked in a thread with descriptors of its own, since the program may rely on the numbers of its next ones.
     let look = || {
@@ -37,7 +37,7 @@ pub(crate) fn look(signals: u64) -> Result<Threads, String> {
     guard::outside(|| service::ask(look)).unwrap_or_else(|error| Err(error.to_string()))
 }
 
-fn look_once(own: u32, signals: u64) -> Result<Threads, String> {
+fn look_once(own: u32, signals: u64) -> Result<FilteredThreads, String> {
     let all = thread::all().ok_or("its threads cannot be listed (/proc)")?;
     let others: Vec<u32> =
         all.into_iter().filter(|&thread| thread != own && !service::is_listed(thread)).collect();
@@ -49,5 +49,5 @@ fn look_once(own: u32, signals: u64) -> Result<Threads, String> {
         };
         return Err(format!("its system calls must be filtered, and thread {thread} of it {why}"));
     }
-    Ok(if others.is_empty() { Threads::Calling } else { Threads::All })
+    Ok(if others.is_empty() { FilteredThreads::Calling } else { FilteredThreads::All })
 }

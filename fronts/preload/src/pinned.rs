@@ -5,7 +5,7 @@
 
 use crate::heap;
 use crate::lost::give_up;
-use crate::near_calls::{self, Held};
+use crate::near_calls::{self, HeldCall};
 use crate::settings::store_is_everywhere;
 use core::ops::Range;
 use largesse_pager::LEAST_PIN;
@@ -94,12 +94,12 @@ impl PinnedPages<'_> {
         }
         if heap::far().is_none() {
             match near_calls::hold(at, len) {
-                Held::Listed(number) => {
+                HeldCall::Listed(number) => {
                     self.near.push(number);
                     return len;
                 }
-                Held::NotOurs => return len,
-                Held::ByPager => {}
+                HeldCall::NotOurs => return len,
+                HeldCall::ByPager => {}
             }
         }
         let Some(far) = heap::far() else { return len };

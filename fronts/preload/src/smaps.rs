@@ -4,7 +4,7 @@ use core::ops::Range;
 
 /// One mapping. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mapping {
+pub(crate) struct MappingUse {
     pub(crate) at: Range<usize>,
     pub(crate) resident: u64,
     /// Changed pages that another process has, too: the kernel makes a copy when either writes to them.
@@ -14,13 +14,13 @@ pub(crate) struct Mapping {
 }
 
 /// Returns the mappings of the calling process; `None` if they cannot be read.
-pub(crate) fn own() -> Option<Vec<Mapping>> {
+pub(crate) fn own() -> Option<Vec<MappingUse>> {
     // `thread-self`: the files of the process are empty once its first thread has ended.
     std::fs::read_to_string("/proc/thread-self/smaps").ok().map(|text| mappings(&text))
 }
 
-fn mappings(text: &str) -> Vec<Mapping> {
-    let (mut all, mut mapping) = (Vec::new(), Mapping::default());
+fn mappings(text: &str) -> Vec<MappingUse> {
+    let (mut all, mut mapping) = (Vec::new(), MappingUse::default());
     for line in text.lines() {
         let Some((name, rest)) = line.split_once(' ') else { continue };
         match name {
@@ -62,8 +62,8 @@ mod tests {
             Size:                  4 kB\nRss:                   4 kB\nReferenced:            0 kB\n";
         let first = 0x7f00_0000_0000..0x7f00_0040_0000;
         let want = [
-            Mapping { at: first, resident: 2 << 20, shared: 512 << 10, young: 1 << 20 },
-            Mapping { at: 0x7fff_0000_0000..0x7fff_0000_1000, resident: 4 << 10, shared: 0, young: 0 },
+            MappingUse { at: first, resident: 2 << 20, shared: 512 << 10, young: 1 << 20 },
+            MappingUse { at: 0x7fff_0000_0000..0x7fff_0000_1000, resident: 4 << 10, shared: 0, young: 0 },
         ];
         assert_eq!(mappings(text), want);
     }

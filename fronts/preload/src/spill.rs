@@ -16,7 +16,7 @@ use crate::change_over::{self, change_over};
 use crate::exhausted::Exhaustion;
 use crate::family;
 use crate::fault_engine::SystemCalls;
-use crate::forked::{self, Shared, SharedBytes};
+use crate::forked::{self, SharedBytes, SharedCopies};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
 use crate::limit_state::{
@@ -259,7 +259,7 @@ impl LimitWatch {
             heap.edit_report(|report| report.limit_bytes = bytes);
         }
         let is_far = STATE.load(Ordering::Relaxed) == FAR;
-        let shared = if is_far || family::is_waiting() { self.shared.get() } else { Shared::default() };
+        let shared = if is_far || family::is_waiting() { self.shared.get() } else { SharedCopies::default() };
         self.left = limit.left(if is_far { shared.all } else { 0 });
         self.is_shared = is_far && shared.all > 0;
         family::step(|| limit.left(0).before_reserve, shared.near);

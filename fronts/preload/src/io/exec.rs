@@ -63,7 +63,7 @@ fn personality(new: usize) -> usize {
 pub(super) fn trace_me(arguments: [usize; 6], blocked: u64) -> isize {
     if signals::in_other_process()
         && shares_memory_with_parent()
-        && ADDED.get().is_some_and(|added| filter::install(added, filter::Threads::Calling).is_ok())
+        && ADDED.get().is_some_and(|added| filter::install(added, filter::FilteredThreads::Calling).is_ok())
     {
         return 0;
     }

@@ -92,7 +92,7 @@ pub(super) fn is_available() -> Result<(), c_int> {
 
 /// The threads that get a filter, besides those that they start later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Threads {
+pub(crate) enum FilteredThreads {
     /// The calling one.
     Calling,
     /// All of the process.
@@ -100,10 +100,10 @@ pub(crate) enum Threads {
 }
 
 /// Installs a filter. The error is the kernel's `errno`.
-pub(super) fn install(program: &[sock_filter], threads: Threads) -> Result<(), c_int> {
+pub(super) fn install(program: &[sock_filter], threads: FilteredThreads) -> Result<(), c_int> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     let mut flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize;
-    if threads == Threads::All {
+    if threads == FilteredThreads::All {
         flags |= libc::SECCOMP_FILTER_FLAG_TSYNC as usize;
     }
     let arguments = [libc::SECCOMP_SET_MODE_FILTER as usize, flags, (&raw const program).addr(), 0, 0, 0];

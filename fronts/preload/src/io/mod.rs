@@ -32,19 +32,19 @@ use crate::signals::bit;
 use crate::slots::object::each_object;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
-pub(crate) use filter::Threads;
+pub(crate) use filter::FilteredThreads;
 use raw::Trapped;
 pub(crate) use signals::in_this_process;
 
 /// A filter that is built, but not installed yet.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedFilter {
     program: Vec<libc::sock_filter>,
     /// Whether the filter comes with the handler of the in-thread engine.
     in_thread: bool,
 }
 
-impl Prepared {
+impl PreparedFilter {
     /// Returns the bit set of the signals that no thread may block under the filter.
     pub(crate) fn signals(&self) -> u64 {
         bit(libc::SIGSYS) | if self.in_thread { bit(libc::SIGBUS) } else { 0 }
@@ -53,17 +53,17 @@ impl Prepared {
 
 /// Builds the filter for system calls on `far`. Files are opened only here, and not when it is installed. The error is
 /// the kernel's `errno`, if it allows no filter.
-pub(crate) fn prepare(far: &[Range<usize>], in_thread: bool) -> Result<Prepared, c_int> {
+pub(crate) fn prepare(far: &[Range<usize>], in_thread: bool) -> Result<PreparedFilter, c_int> {
     filter::is_available()?;
     let code = code();
     // A program that executes another one may have the arguments in small blocks.
     let exec = exec::prepare(&code) || options().small_blocks;
-    Ok(Prepared { program: filter::program(far, &code, exec), in_thread })
+    Ok(PreparedFilter { program: filter::program(far, &code, exec), in_thread })
 }
 
 /// Installs the handlers that the filter needs, and unblocks their signals in the calling thread and in the handlers that
 /// the program has. No other thread runs. The error is the kernel's `errno`.
-pub(crate) fn take_signals(prepared: &Prepared) -> Result<(), c_int> {
+pub(crate) fn take_signals(prepared: &PreparedFilter) -> Result<(), c_int> {
     in_this_process();
     if prepared.in_thread {
         in_thread::install()?;
@@ -76,7 +76,7 @@ pub(crate) fn take_signals(prepared: &Prepared) -> Result<(), c_int> {
 
 /// Installs the filter for `threads` and those they start later, after [`take_signals`]. The error is the kernel's
 /// `errno`.
-pub(crate) fn install(prepared: &Prepared, threads: Threads) -> Result<(), c_int> {
+pub(crate) fn install(prepared: &PreparedFilter, threads: FilteredThreads) -> Result<(), c_int> {
     filter::install(&prepared.program, threads)
 }
 

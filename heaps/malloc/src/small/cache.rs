@@ -11,12 +11,12 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 /// are in no cache.
 #[derive(Debug)]
 pub struct SmallCache {
-    runs: [Run; CLASSES],
+    runs: [BlockRun; CLASSES],
 }
 
 /// The blocks of one word of a slab.
 #[derive(Debug)]
-struct Run {
+struct BlockRun {
     /// A bit for each block that is free, as in the slab's word.
     free: AtomicU64,
     /// Address of the word's first block.
@@ -39,7 +39,7 @@ impl SmallCache {
     pub const fn new() -> SmallCache {
         SmallCache {
             runs: [const {
-                Run {
+                BlockRun {
                     free: AtomicU64::new(0),
                     first: AtomicUsize::new(0),
                     word: AtomicU32::new(0),

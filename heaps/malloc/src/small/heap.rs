@@ -15,12 +15,12 @@ const SLABS: usize = SPAN / SLAB_BYTES[0];
 /// Bytes in slabs without a block from which on [`SmallHeap::free`] asks for [`SmallHeap::reclaim`], besides an eighth of
 /// all.
 const RECLAIM_FROM: usize = SPAN;
-/// Bit of [`Span::idle`] that is set while all slabs of the span are being removed.
+/// Bit of [`SlabSpan::idle`] that is set while all slabs of the span are being removed.
 const COMPLETE: u8 = 1 << 7;
 
 /// A span of the range.
 #[derive(Debug)]
-struct Span {
+struct SlabSpan {
     /// Kind of its slabs, plus one; 0 if it has no small blocks.
     kind: AtomicU8,
     /// Number of its slabs that were found idle, during [`SmallHeap::reclaim`].
@@ -28,7 +28,7 @@ struct Span {
 }
 
 // SAFETY: zero is a number, and the type has no destructor.
-unsafe impl Zeroed for Span {}
+unsafe impl Zeroed for SlabSpan {}
 
 /// A small block that was allocated just now.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub struct SmallBlock {
 #[derive(Debug)]
 pub struct SmallHeap {
     start: usize,
-    spans: Table<Span>,
+    spans: Table<SlabSpan>,
     slabs: Table<Slab>,
     words: Table<Word>,
     /// Slabs of each class that have free blocks and no owner.
