@@ -45,7 +45,7 @@ fn readable(cx: &mut Context, done: std::io::Result<()>, address: u64) -> Result
 pub(super) fn c_string(cx: &mut Context, address: u64) -> Result<Vec<u8>, Exit> {
     let mut text = Vec::new();
     loop {
-        let at = address + text.len() as u64;
+        let at = address.wrapping_add(text.len() as u64);
         let mut part = vec![0; (PAGE - at % PAGE) as usize];
         read(cx, at, &mut part)?;
         match part.iter().position(|byte| *byte == 0) {
@@ -75,8 +75,19 @@ pub(crate) fn foreign_length(value: Value) -> usize {
 
 /// Returns the bytes of a foreign string.
 pub(crate) fn foreign_bytes(cx: &mut Context, value: Value) -> Result<Vec<u8>, Exit> {
-    let mut bytes = vec![0; foreign_length(value)];
-    read(cx, address_of(value), &mut bytes)?;
+    bytes_at(cx, address_of(value), foreign_length(value))
+}
+
+/// Returns the bytes at an address, read in parts: a size that is too large meets missing memory first.
+pub(super) fn bytes_at(cx: &mut Context, address: u64, size: usize) -> Result<Vec<u8>, Exit> {
+    /// Bytes of a part.
+    const PART: usize = 1 << 20;
+    let mut bytes = Vec::new();
+    while bytes.len() < size {
+        let mut part = vec![0; PART.min(size - bytes.len())];
+        read(cx, address.wrapping_add(bytes.len() as u64), &mut part)?;
+        bytes.append(&mut part);
+    }
     Ok(bytes)
 }
 

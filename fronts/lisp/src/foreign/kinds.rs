@@ -137,8 +137,7 @@ pub(super) fn value(cx: &mut Context, kind: ForeignType, word: u64) -> Answer {
             cx.string_from(&text)
         }
         ForeignType::Bytes(size) => {
-            let mut bytes = vec![0; size];
-            address::read(cx, word, &mut bytes)?;
+            let bytes = address::bytes_at(cx, word, size)?;
             cx.string_from(&bytes)
         }
         ForeignType::Foreign(size) => {

@@ -60,7 +60,7 @@ fn place(cx: &mut Context, args: Args<'_>) -> Result<(Place, Stored), Exit> {
         if end > size {
             return cx.range_error(args[1], size);
         }
-        return Ok((Place::Address(address::address_of(vector) + offset as u64), stored));
+        return Ok((Place::Address(address::address_of(vector).wrapping_add(offset as u64)), stored));
     }
     let words = vector.is(ObjectKind::FloatVector) || vector.is(ObjectKind::IntegerVector);
     let size = if words { 8 * vector.length() } else { args.string(cx, 0)?.length() };

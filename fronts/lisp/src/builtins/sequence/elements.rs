@@ -5,16 +5,13 @@ use crate::builtins::list::{circular, nth_tail, proper_length};
 use crate::builtins::vector::{Shape, element, set_element};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::foreign::{foreign_bytes, foreign_length, is_foreign_string};
+use crate::foreign::{foreign_bytes, is_foreign_string};
 use crate::value::{Circle, ObjectKind, Value};
 
 /// Returns the number of elements of a list, a vector, or a one-dimensional array up to its fill pointer.
 pub(crate) fn length(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
     if sequence.is_list() {
         return proper_length(cx, sequence);
-    }
-    if is_foreign_string(sequence) {
-        return Ok(foreign_length(sequence));
     }
     Ok(VectorSlice::of(cx, sequence)?.range.len())
 }
@@ -62,13 +59,16 @@ pub(crate) fn elt(cx: &mut Context, sequence: Value, index: usize) -> Answer {
         }
         return cx.range_error(Value::fixnum(index as i64), sequence.iter().count());
     }
+    if is_foreign_string(sequence) {
+        let bytes = foreign_bytes(cx, sequence)?;
+        return match bytes.get(index) {
+            Some(byte) => Ok(Value::fixnum(i64::from(*byte))),
+            None => cx.range_error(Value::fixnum(index as i64), bytes.len()),
+        };
+    }
     let count = length(cx, sequence)?;
     if index >= count {
         return cx.range_error(Value::fixnum(index as i64), count);
-    }
-    if is_foreign_string(sequence) {
-        let bytes = foreign_bytes(cx, sequence)?;
-        return Ok(Value::fixnum(i64::from(bytes[index])));
     }
     match Shape::of(sequence) {
         Some(shape) => element(cx, shape.entity, shape.offset + index),

@@ -8,6 +8,7 @@ mod walk;
 
 use super::vector::slot;
 use crate::builtin::{Builtin, MANY, builtin};
+use crate::foreign::{foreign_length, is_foreign_string};
 use crate::value::{ObjectKind, Value};
 pub(super) use build::{build_like, copy_seq, copy_vector, joined};
 use build::{coerce, concatenate, nreverse, reverse, subseq};
@@ -18,7 +19,10 @@ pub(super) use slice::VectorSlice;
 use walk::{map, quantify, reduce};
 
 pub(super) const BUILTINS: &[Builtin] = &[
-    builtin("LENGTH", 1, 1, |cx, args| length(cx, args[0]).map(|count| Value::fixnum(count as i64))),
+    builtin("LENGTH", 1, 1, |cx, args| {
+        let count = if is_foreign_string(args[0]) { foreign_length(args[0]) } else { length(cx, args[0])? };
+        Ok(Value::fixnum(count as i64))
+    }),
     builtin("ELT", 2, 2, |cx, args| {
         let index = args.size(cx, 1)?;
         elt(cx, args[0], index)
