@@ -237,7 +237,10 @@ fn load(cx: &mut Context, args: Args<'_>) -> Answer {
         match cx.name_of(pair[0])?.as_str() {
             "PACKAGE" => package = pair[1],
             "VERBOSE" => verbose = pair[1],
-            "ENTRY" => entry = !(pair[1].is_nil() || pair[1].is(ObjectKind::String) && pair[1].length() == 0),
+            "ENTRY" => {
+                let empty = pair[1].is(ObjectKind::String) && pair[1].length() == 0;
+                entry = !pair[1].is_nil() && !empty;
+            }
             _ => {}
         }
     }
