@@ -22,7 +22,7 @@ struct TargetProcess {
 impl TargetProcess {
     /// Starts the program in this mode, or prints the reason and returns `None` without a compiler.
     fn start(mode: &str) -> Option<TargetProcess> {
-        TargetProcess::started(include_str!("target.c"), |program| {
+        TargetProcess::started(&target(), |program| {
             let mut command = Command::new(program);
             command.arg(mode);
             command
@@ -58,6 +58,13 @@ impl Drop for TargetProcess {
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Returns `target.c` for the present layout of reports.
+fn target() -> String {
+    let (version, size) = (largesse_report::VERSION, size_of::<largesse_report::HeapReport>());
+    let program = include_str!("target.c");
+    format!("#define REPORT_VERSION {version}\n#define REPORT_SIZE {size}\n{program}")
 }
 
 fn compiled(folder: &Path, name: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
@@ -160,7 +167,7 @@ fn unserved_process_names_run() {
 
 #[test]
 fn library_without_block_is_no_error() {
-    let target = TargetProcess::started(include_str!("target.c"), |program| {
+    let target = TargetProcess::started(&target(), |program| {
         let source = "unsigned largesse_version(void) { return 1; }";
         let folder = program.parent().unwrap();
         let library = compiled(folder, "liblargesse.so", source, &["-shared", "-fPIC"]).unwrap();

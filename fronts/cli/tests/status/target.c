@@ -1,5 +1,5 @@
 /* Publishes a report as the library does, with two blocks that are touched in known parts. Prints "ready", then waits
-* for the end of its input. */
+* for the end of its input. The test defines REPORT_VERSION and REPORT_SIZE. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -20,8 +20,10 @@ struct report {
     uint64_t generation, blocks, slots, range_start, range_len, min_bytes, max_bytes;
     uint32_t header, pages, enabled, locked, patched;
     int32_t node;
-    uint64_t far, far_segments, far_store, limit[5], counters[14], not_granted[CAUSES], advised[ADVISED][2];
+    uint64_t far, far_segments, far_store, limit[5], small_bytes, counters[14], not_granted[CAUSES], advised[ADVISED][2];
 };
+
+_Static_assert(sizeof(struct report) == REPORT_SIZE, "the layout is that of HeapReport (heaps/report)");
 
 static struct block blocks[3];
 static struct report report;
@@ -72,7 +74,7 @@ int main(int n, char **words) {
         report.blocks = (uintptr_t)all;
     }
 
-    struct signpost post = {"LARGESSE", 7, sizeof(struct report), (uintptr_t)&report};
+    struct signpost post = {"LARGESSE", REPORT_VERSION, sizeof(struct report), (uintptr_t)&report};
     memcpy(post.magic, "LARGESSE", 8);
     if (!strcmp(mode, "newer")) {
         post.version = 99;
