@@ -45,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) static_data: bool,
     /// Whether blocks below [`Options::min`] are served, too, while memory is far or may become far.
     pub(crate) small_blocks: bool,
+    /// Whether the user set [`Options::min`].
+    pub(crate) min_is_given: bool,
     /// Instruction set of the kernels; `None` stands for the fastest.
     pub(crate) isa: Option<Isa>,
     /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None` stands for one for each processor.
@@ -118,6 +120,7 @@ impl Default for Options {
             limit: None,
             static_data: true,
             small_blocks: true,
+            min_is_given: false,
             isa: None,
             threads: None,
         }
@@ -127,6 +130,12 @@ impl Default for Options {
 type Get<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 impl Options {
+    /// Returns the size from which on blocks are served once there is far memory, where blocks of `min` bytes or more
+    /// were served before: the default of far memory, unless the user or the program has set a bound.
+    pub(crate) fn min_when_far(&self, min: usize) -> usize {
+        if self.min_is_given || min != self.min { min } else { min.min(FAR_MIN_KB << 10) }
+    }
+
     /// Reads all settings through `get`, which returns the value of a variable.
     pub(crate) fn parse(get: &Get<'_>) -> Result<Options, UnknownValue> {
         // An empty variable counts as unset.
@@ -179,6 +188,7 @@ impl Options {
             static_data,
             // A user who says from which size on blocks are served has decided about the others.
             small_blocks: one(get, "LARGESSE_SMALL_BLOCKS", "on, off", given_min.is_none(), word(&SWITCH))?,
+            min_is_given: given_min.is_some(),
             isa: one(
                 get,
                 "LARGESSE_ISA",
@@ -298,6 +308,14 @@ fn one<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn far_memory_lowers_only_a_default() {
+        let far = |options: Options| options.min_when_far(options.min);
+        check(&[], far, Ok(FAR_MIN_KB << 10));
+        check(&[("LARGESSE_MIN_KB", "2048")], far, Ok(2048 << 10));
+        check(&[], |options| options.min_when_far(512 << 10), Ok(512 << 10));
+    }
 
     #[track_caller]
     fn check<T: PartialEq + core::fmt::Debug>(

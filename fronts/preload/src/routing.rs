@@ -1,5 +1,6 @@
 //! Decides which requests and mappings the library serves.
 
+use crate::settings::options;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_malloc::Routing;
 
@@ -19,6 +20,13 @@ pub(crate) fn takes(size: usize) -> bool {
 pub(crate) fn is_large(size: usize) -> bool {
     let (min, max, _) = ROUTING.limits();
     (min..=max).contains(&size)
+}
+
+/// Makes the heap serve the blocks that far memory has by default, unless a bound was set.
+pub(crate) fn serve_far_sizes() {
+    let (min, max, enabled) = ROUTING.limits();
+    let _ = ROUTING.set(options().min_when_far(min), max);
+    ROUTING.enable(enabled);
 }
 
 /// Returns whether the library serves anything: blocks and mappings, or mappings only.

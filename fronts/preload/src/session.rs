@@ -4,10 +4,8 @@
 //! setting.
 
 use crate::guard::Inside;
-use crate::options::FAR_MIN_KB;
-use crate::routing::ROUTING;
 use crate::slots::eligibility;
-use crate::{make, settings, timeline};
+use crate::{make, routing, settings, timeline};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
 use largesse_paging::{FarConfig, FaultEngine, Store, default_file};
@@ -59,12 +57,7 @@ fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> 
         return Err(why.to_string_lossy().into_owned());
     }
     make::make_far(&config)?;
-    let (min, max, enabled) = ROUTING.limits();
-    if min == settings::options().min {
-        // Without a bound set by the user, the default of far memory holds.
-        let _ = ROUTING.set((FAR_MIN_KB << 10).min(min), max);
-        ROUTING.enable(enabled);
-    }
+    routing::serve_far_sizes();
     timeline::start();
     Ok(())
 }

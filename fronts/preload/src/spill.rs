@@ -26,11 +26,10 @@ use crate::limit_state::{
 use crate::limited::LimitedMemory;
 use crate::message::warn;
 use crate::near_again::NearAgainWatch;
-use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
 use crate::samples::HeapSamples;
 use crate::settings::{is_launched, options};
-use crate::{far_counters, late_filter, timeline};
+use crate::{far_counters, late_filter, routing, timeline};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
@@ -311,12 +310,7 @@ impl LimitWatch {
     }
 
     fn became_far(&mut self, heap: &LargeHeap, took: Duration) {
-        let (min, max, enabled) = ROUTING.limits();
-        if min == options().min {
-            // Without a bound set by the user, the default of far memory holds.
-            let _ = ROUTING.set((FAR_MIN_KB << 10).min(min), max);
-            ROUTING.enable(enabled);
-        }
+        routing::serve_far_sizes();
         heap.edit_report(|report| {
             far_counters::describe(report);
             report.min_bytes = ROUTING.limits().0 as u64;

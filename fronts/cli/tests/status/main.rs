@@ -70,11 +70,11 @@ fn target() -> String {
 fn compiled(folder: &Path, name: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     let (program, text) = (folder.join(name), folder.join(format!("{name}.c")));
     std::fs::write(&text, source).unwrap();
-    let done = Command::new("cc").args(options).arg("-o").arg(&program).arg(&text).output();
-    if !done.is_ok_and(|done| done.status.success()) {
+    let Ok(done) = Command::new("cc").args(options).arg("-o").arg(&program).arg(&text).output() else {
         eprintln!("skipped: no C compiler");
         return None;
-    }
+    };
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     Some(program)
 }
 
