@@ -46,6 +46,8 @@ impl Paper {
                 '…' => plain.push_str("..."),
                 '·' => plain.push('|'),
                 '±' => plain.push_str("+-"),
+                // The micro sign, and the Greek letter that looks the same.
+                'µ' | 'μ' => plain.push('u'),
                 other => plain.push(other),
             }
         }
@@ -134,8 +136,8 @@ mod tests {
 
     #[test]
     fn plain_pages_have_ascii_only() {
-        let text = Paper::plain(None).text("pages auto · ±2.0% – R -f …");
-        assert_eq!(text, "pages auto | +-2.0% - R -f ...");
+        let text = Paper::plain(None).text("pages auto · ±2.0% – R -f … 3 µs");
+        assert_eq!(text, "pages auto | +-2.0% - R -f ... 3 us");
         assert!(Paper::plain(None).rule(3) == "---");
     }
 }
