@@ -77,6 +77,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "largesse-agent",
             "largesse-far",
+            "largesse-kernels",
             "largesse-machine",
             "largesse-pager",
             "largesse-pages",

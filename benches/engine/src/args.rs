@@ -3,6 +3,7 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use largesse_settings::StoreName;
+use largesse_terminal::word;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -120,11 +121,11 @@ impl Args {
         self.cap.unwrap_or(60)
     }
 
-    /// Reads the command line. The error is the message for an option that the chosen comparison does not have.
-    pub(crate) fn read() -> Result<Args, String> {
-        let given = Args::command().get_matches();
-        let args = Args::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
-        args.misplaced(&given).map_or(Ok(args), Err)
+    /// Reads the command line. The inner error is the message for an option that the chosen comparison does not have.
+    pub(crate) fn read() -> Result<Result<Args, String>, clap::Error> {
+        let given = Args::command().try_get_matches()?;
+        let args = Args::from_arg_matches(&given)?;
+        Ok(args.misplaced(&given).map_or(Ok(args), Err))
     }
 
     /// Returns the message for the first option given whose heading does not name the chosen comparison.
@@ -148,7 +149,7 @@ impl Args {
 
 /// Reads `--touch` and returns it in MiB.
 fn touch(text: &str) -> Result<u64, String> {
-    let bytes = largesse_settings::touch(text).map_err(|why| format!("{text} {why}"))?;
+    let bytes = largesse_settings::touch(text).map_err(|why| format!("{} {why}", word(text)))?;
     Ok(bytes as u64 >> 20)
 }
 
@@ -173,7 +174,7 @@ fn store(text: &str) -> Result<String, String> {
 /// Reads an element of `--page-sizes`, which becomes a row of the table: a size, `auto` or `marked`.
 fn page_size(text: &str) -> Result<String, String> {
     let size = if text == MARKED { Ok(None) } else { largesse_settings::page_size(text) };
-    size.map(|_| text.to_owned()).map_err(|why| format!("{text} {why}, or {MARKED}"))
+    size.map(|_| text.to_owned()).map_err(|why| format!("{} {why}, or {MARKED}", word(text)))
 }
 
 /// Reads one of the numbers after `--threads`.

@@ -17,7 +17,8 @@ mod r;
 use args::{Args, FAR, GC, KERNELS, TOUCH};
 use clap::CommandFactory as _;
 use engine::{Bench, Result, Settings};
-use largesse_terminal::say::{self, complain, say};
+use largesse_terminal::command_line;
+use largesse_terminal::say::{self, complain_lines, say};
 use std::process::ExitCode;
 
 /// Returns the description of the command line, from which manual pages and completions are made.
@@ -29,11 +30,15 @@ pub fn command() -> clap::Command {
 /// Runs the program `largesse-bench`.
 #[must_use]
 pub fn main() -> ExitCode {
-    say::end(match Args::read().and_then(|args| compare(&args)) {
+    let args = match Args::read() {
+        Ok(args) => args,
+        Err(error) => return command_line::ended(error),
+    };
+    say::end(match args.and_then(|args| compare(&args)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            complain!("largesse bench: {error}");
+            complain_lines!("largesse bench: {error}");
             ExitCode::from(2)
         }
     })

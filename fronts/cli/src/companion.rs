@@ -32,6 +32,6 @@ pub(crate) fn execute(verb: &str) -> ExitCode {
         );
         return ExitCode::from(127);
     }
-    complain!("largesse: {} was not started: {error}", own::companion(&name).display());
+    complain!("largesse: {} was not started: {error}", largesse_terminal::name(own::companion(&name)));
     ExitCode::from(126)
 }

@@ -16,7 +16,7 @@ mod run;
 mod status;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use largesse_terminal::say;
+use largesse_terminal::{command_line, say};
 use std::process::ExitCode;
 
 /// Run unmodified numerical programs on large pages, aligned blocks, chosen NUMA nodes or far memory.
@@ -53,7 +53,11 @@ pub fn command() -> clap::Command {
 /// Runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    say::end(match Command::parse().verb {
+    let command = match Command::try_parse() {
+        Ok(command) => command,
+        Err(error) => return command_line::ended(error),
+    };
+    say::end(match command.verb {
         Verb::Run(args) => run::main(&args),
         Verb::Report(args) => report::main(&args),
         Verb::Status(args) => status::main(&args),

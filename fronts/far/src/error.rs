@@ -2,6 +2,8 @@
 
 use crate::mpi::RanksError;
 use largesse_settings::Misread;
+use largesse_terminal::word;
+use std::ffi::OsStr;
 use std::io;
 use std::process::ExitCode;
 
@@ -35,7 +37,7 @@ pub enum FarError {
         origin: &'static str,
         /// The value of the option or variable.
         value: String,
-        /// Name of the other option.
+        /// Name of the other option or variable.
         other: &'static str,
         /// The reason why the two exclude each other, as a sentence.
         why: &'static str,
@@ -62,11 +64,11 @@ impl FarError {
     }
 }
 
-/// Formats a setting as the user typed it, such as `--pages 4K` or `LARGESSE_PAGES=4K`.
-fn shown(origin: &str, value: &str) -> String {
+/// Formats a setting as the user typed it, such as `--pages 4K` or `LARGESSE_PAGES=4K`, harmless for terminals.
+#[must_use]
+pub fn shown(origin: &str, value: impl AsRef<OsStr>) -> String {
     let separator = if origin.starts_with("--") { ' ' } else { '=' };
-    let value = if value.is_empty() { "''" } else { value };
-    format!("{origin}{separator}{value}")
+    format!("{origin}{separator}{}", word(value))
 }
 
 /// Formats a setting as the user typed it, or only the name of an option that has few values.

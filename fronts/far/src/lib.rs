@@ -22,7 +22,7 @@ mod setting;
 mod stores;
 pub mod totals;
 
-pub use error::FarError;
+pub use error::{FarError, shown};
 pub use library::library;
 pub use options::{config, ranks, set_store, start_agent, variables, warn_of_passwords};
 pub use setting::{Given, Setting};

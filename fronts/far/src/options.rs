@@ -118,13 +118,13 @@ fn parse(
                 Err(it.refused("nothing without --local SIZE, or --limit under `largesse run`"))
             });
         }
-        (Some(_), Some(limit)) => {
-            return Err(limit.excluded_by("--local", "each bounds memory in its own way"));
+        (Some(local), Some(limit)) => {
+            return Err(limit.excluded_by(local.origin, "each bounds memory in its own way"));
         }
         (Some(local), None) => (local.size(largesse_settings::local)?, ("LARGESSE_LOCAL", local.value)),
         (None, Some(limit)) => {
             limit.size(largesse_settings::limit)?;
-            served_by_limit(&value)?;
+            served_by_limit(&value, limit.origin)?;
             // The library sets it when the limit comes near.
             (Amount::Bytes(0), (LIMIT, limit.value))
         }
@@ -154,15 +154,16 @@ fn parse(
     Ok(Some(Parsed { local: amount, page_size, variables }))
 }
 
-/// Returns an error for settings of far memory that have no effect with `--limit`.
-fn served_by_limit(value: impl Fn(&'static str) -> Option<Setting>) -> Result<(), FarError> {
+/// Returns an error for settings of far memory that have no effect with a limit, which the option or variable `limit`
+/// has set.
+fn served_by_limit(value: impl Fn(&'static str) -> Option<Setting>, limit: &str) -> Result<(), FarError> {
     if let Some(store) = value("LARGESSE_FAR")
         && !matches!(StoreName::parse(&store.value.to_string_lossy()), Some(StoreName::File(_)))
     {
-        return Err(store.refused("file:PATH with --limit"));
+        return Err(store.refused(format!("file:PATH with {limit}")));
     }
     match value(STATIC_DATA) {
-        Some(switch) if switch.value == "on" => Err(switch.refused("off with --limit")),
+        Some(switch) if switch.value == "on" => Err(switch.refused(format!("off with {limit}"))),
         _ => Ok(()),
     }
 }
@@ -258,9 +259,9 @@ mod tests {
         let want = [("LARGESSE_LIMIT", "auto"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
         assert_eq!(all, want.map(|(name, value)| (name, value.into())));
         for (given, words) in [
-            (("LARGESSE_FAR", "memory:"), "file:PATH with --limit"),
-            (("LARGESSE_STATIC_DATA", "on"), "off with --limit"),
-            (("LARGESSE_LOCAL", "1G"), "LARGESSE_LIMIT=8G cannot be combined with --local"),
+            (("LARGESSE_FAR", "memory:"), "file:PATH with LARGESSE_LIMIT"),
+            (("LARGESSE_STATIC_DATA", "on"), "off with LARGESSE_LIMIT"),
+            (("LARGESSE_LOCAL", "1G"), "LARGESSE_LIMIT=8G cannot be combined with LARGESSE_LOCAL"),
         ] {
             let message = worked_out(&[("LARGESSE_LIMIT", "8G"), given]).unwrap_err();
             assert!(message.contains(words), "{message}");

@@ -45,7 +45,7 @@ impl Setting {
         FarError::BadValue { origin: self.origin, value, accepts: accepts.into() }
     }
 
-    /// Returns the error that this setting cannot be combined with the option `other`, for the reason `why`.
+    /// Returns the error that this setting cannot be combined with the option or variable `other`, for the reason `why`.
     #[must_use]
     pub fn excluded_by(&self, other: &'static str, why: &'static str) -> FarError {
         FarError::Excluded {

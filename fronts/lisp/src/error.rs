@@ -44,6 +44,15 @@ pub(crate) enum ErrorClass {
     Thread,
 }
 
+/// Returns the name of a file as a message shows it: control characters become escapes such as `\n` and `\u{1b}`.
+pub(crate) fn on_one_line(name: &str) -> String {
+    let mut line = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_control() { line.extend(letter.escape_debug()) } else { line.push(letter) }
+    }
+    line
+}
+
 impl ErrorClass {
     pub(crate) const ALL: [ErrorClass; 13] = [
         ErrorClass::Simple,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
-use std::io::{ErrorKind, IsTerminal as _, Write, stdout};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _, stdout};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -16,12 +16,21 @@ macro_rules! say {
 }
 pub use say;
 
-/// Prints a line like `eprintln!`, with characters escaped that a terminal could obey.
+/// Prints one line on standard error like `eprintln!`, with ends of lines escaped as well as characters that a terminal
+/// could obey.
 #[macro_export]
 macro_rules! complain {
     ($($words:tt)*) => { $crate::say::error(format_args!($($words)*)) };
 }
 pub use complain;
+
+/// Prints a message of several lines on standard error. Texts from outside must have passed through [`name`](crate::name),
+/// [`word`](crate::word) or [`line`](crate::line), since only other harmful characters are escaped here.
+#[macro_export]
+macro_rules! complain_lines {
+    ($($words:tt)*) => { $crate::say::errors(format_args!($($words)*)) };
+}
+pub use complain_lines;
 
 /// Escape codes of the colours that this command uses, and the code that ends a colour.
 const COLOURS: [&str; 8] = ["0", "1", "2", "32", "33", "36", "1;31", "1;32"];
@@ -35,7 +44,12 @@ pub fn text(words: Arguments<'_>) {
 
 /// Prints the output of the user's own program unchanged.
 pub fn raw(words: Arguments<'_>) {
-    match stdout().write_fmt(words).and_then(|()| stdout().flush()) {
+    note(stdout().write_fmt(words));
+}
+
+/// Flushes standard output, to which something was written, and notes the first error for [`end`].
+pub fn note(written: io::Result<()>) {
+    match written.and_then(|()| stdout().flush()) {
         // A reader that closes the pipe early (`| head`) is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             FAILED.get_or_init(|| error.to_string());
@@ -50,9 +64,19 @@ pub fn counted(count: impl Into<u64>, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Prints one line on standard error, with characters escaped that a terminal could obey.
+/// Prints one line on standard error, with ends of lines escaped as well as characters that a terminal could obey.
 pub fn error(words: Arguments<'_>) {
-    eprintln!("{}", largesse_text::lines(&words.to_string()));
+    complained(&largesse_text::line(words.to_string()));
+}
+
+/// Prints lines on standard error, with characters escaped that a terminal could obey.
+pub fn errors(words: Arguments<'_>) {
+    complained(&largesse_text::lines(&words.to_string()));
+}
+
+fn complained(words: &str) {
+    // Nobody can be told that standard error cannot be written, and the exit status is that of an error already.
+    let _ = io::stderr().write_all(format!("{words}\n").as_bytes());
 }
 
 /// Escapes every control character except the sequences of [`COLOURS`].
@@ -69,11 +93,26 @@ fn coloured(words: &str) -> Cow<'_, str> {
     text.into()
 }
 
+/// Exit status of a command whose output was lost, and that had no other error.
+const LOST: u8 = 2;
+
 /// Returns `code`, or the exit status of a failed write if some output was lost.
 pub fn end(code: ExitCode) -> ExitCode {
-    let Some(error) = FAILED.get() else { return code };
+    if is_lost() && code == ExitCode::SUCCESS { ExitCode::from(LOST) } else { code }
+}
+
+/// Returns `status` as [`end`] does, for a command that ends with `exit`.
+#[must_use]
+pub fn end_with(status: i32) -> i32 {
+    if is_lost() && status == 0 { LOST.into() } else { status }
+}
+
+/// Returns whether some output was lost, and prints why.
+fn is_lost() -> bool {
+    note(Ok(()));
+    let Some(error) = FAILED.get() else { return false };
     complain!("largesse: standard output: {error}");
-    if code == ExitCode::SUCCESS { ExitCode::from(2) } else { code }
+    true
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //!
 //! # Picture
 //! ```text
-//!   command lines, names of files, labels ─► line  ─► one line of a table or a message
+//!   command lines, labels                 ─► line  ─► one line of a table or a message
+//!   names of files and programs           ─► name  ─► the same
+//!   values of options and variables       ─► word  ─► the same, in quotes where they have spaces
 //!   a whole message, table, JSON, picture ─► lines ─► standard output and error, files
 //!   a number of bytes                     ─► size  ─► `1.5 GiB`, the same in every table, message and picture
 //! ```
@@ -18,6 +20,7 @@ mod size;
 pub use size::size;
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 
 /// Returns `bytes` as text on one line. Harmful characters, ends of lines among them, become escapes such as
@@ -30,6 +33,20 @@ pub fn line(bytes: impl AsRef<[u8]>) -> String {
         let _ = write!(text, "{}", chunk.invalid().escape_ascii());
     }
     text
+}
+
+/// Returns the name of a file, folder, program or variable as [`line`] does.
+#[must_use]
+pub fn name(name: impl AsRef<OsStr>) -> String {
+    line(name.as_ref().as_encoded_bytes())
+}
+
+/// Returns a value that the user typed as [`line`] does, and in quotes if it is empty or has white space, so that the
+/// reader of a message sees where it begins and ends.
+#[must_use]
+pub fn word(value: impl AsRef<OsStr>) -> String {
+    let text = name(value);
+    if text.is_empty() || text.contains(char::is_whitespace) { format!("'{text}'") } else { text }
 }
 
 /// Replaces harmful characters of a text by escapes, except ends of lines and tabs.
@@ -96,6 +113,22 @@ mod tests {
         for (bytes, want) in cases {
             assert_eq!(line(bytes), want, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn words_show_where_they_end() {
+        let cases = [
+            ("4G", "4G"),
+            ("", "''"),
+            (" ", "' '"),
+            ("4 GB", "'4 GB'"),
+            ("a\n", "a\\n"),
+            ("\u{a0}", "'\u{a0}'"),
+        ];
+        for (value, want) in cases {
+            assert_eq!(word(value), want, "{value:?}");
+        }
+        assert_eq!(name("a b\nc"), "a b\\nc");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use redis::{ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsCertificates};
 use std::fmt;
+use std::io::Read as _;
 use std::time::Duration;
 
 const FORM: &str = "an address is redis://[user:password@]host[:port], or rediss:// for TLS; in user and \
@@ -191,8 +192,16 @@ pub fn password_in(path: &str) -> Result<String, RedisError> {
     line.ok_or_else(|| RedisError::File { path: path.into(), why: "no password in its first line".into() })
 }
 
+/// Largest number of bytes of a file with a password or certificates.
+const MOST: u64 = 16 << 20;
+
 fn read(path: &str) -> Result<Vec<u8>, RedisError> {
-    std::fs::read(path).map_err(|error| RedisError::File { path: path.into(), why: error.to_string() })
+    let refused = |why: String| RedisError::File { path: path.into(), why };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
+    file.take(MOST + 1).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
+    let is_whole = bytes.len() as u64 <= MOST;
+    if is_whole { Ok(bytes) } else { Err(refused(format!("it is larger than {} MiB", MOST >> 20))) }
 }
 
 impl fmt::Display for Target {

@@ -2,6 +2,7 @@
 
 use super::Result;
 use crate::args::{GC, KERNELS};
+use largesse_terminal::{line, name, word};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +121,7 @@ pub(crate) fn read<T: DeserializeOwned>(root: &Path, name: impl AsRef<Path>) -> 
     let path = root.join("definitions").join(name);
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
     let parsed = text.and_then(|text| toml::from_str(&text).map_err(|error| error.to_string()));
-    parsed.map_err(|why| format!("{}: {}", path.display(), why.trim_end()))
+    parsed.map_err(|why| format!("{}: {}", largesse_terminal::name(&path), why.trim_end()))
 }
 
 /// Reads every definition below `root`, in the order of file names.
@@ -131,7 +132,7 @@ pub(crate) fn read_all(root: &Path) -> Result<Vec<Bench>> {
         bench: Vec<Bench>,
     }
     let folder = root.join("definitions");
-    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", name(&folder)))?;
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
     names.retain(|name| Path::new(name).extension().is_some_and(|is| is == "toml"));
     names.retain(|name| !OTHER_FILES.iter().any(|other| name == other));
@@ -147,6 +148,7 @@ pub(crate) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> 
     if ours.is_empty() {
         let there = others.into_iter().map(|bench| bench.comparison);
         let there = sorted(there.chain([GC, KERNELS].map(str::to_owned)));
+        let comparison = line(comparison);
         return Err(format!("there is no comparison `{comparison}` here; type one of: {there}"));
     }
     let names = ours.iter().flat_map(|bench| bench.tests.iter().flat_map(|test| bench.names(test)));
@@ -166,7 +168,7 @@ pub(crate) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> 
 
 /// Returns the message for a name after `--only` that does not exist.
 pub(crate) fn unknown(asked: &str, there: &str) -> String {
-    format!("--only {asked}: no such bench, group or test; there are: {there}")
+    format!("--only {}: no such bench, group or test; there are: {there}", word(asked))
 }
 
 fn sorted(names: impl IntoIterator<Item = String>) -> String {

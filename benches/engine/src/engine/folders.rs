@@ -1,6 +1,7 @@
 //! Finds the folder of the benches, makes temporary folders, and compiles libraries into these.
 
 use super::Result;
+use largesse_terminal::name;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ pub(crate) fn benches(named: Option<&Path>) -> Result<PathBuf> {
     let looked = named.map_or_else(around, |named| vec![named.to_owned()]);
     let is_one = |root: &&PathBuf| root.join("definitions").is_dir() && root.join("programs").is_dir();
     looked.iter().find(is_one).cloned().ok_or_else(|| {
-        let looked: String = looked.iter().map(|path| format!("\n  {}", path.display())).collect();
+        let looked: String = looked.iter().map(|path| format!("\n  {}", name(path))).collect();
         format!(
             "no benches found; --programs DIR says where `definitions` and `programs` are. Looked in:{looked}"
         )
@@ -34,7 +35,7 @@ fn around(command: &Path) -> Vec<PathBuf> {
 /// Makes a temporary directory that only this user may enter. It is removed with its contents when dropped.
 pub(crate) fn temp_dir() -> Result<TempDir> {
     let made = Builder::new().prefix("largesse-bench-").permissions(Permissions::from_mode(0o700)).tempdir();
-    made.map_err(|why| format!("{}: {why}", std::env::temp_dir().display()))
+    made.map_err(|why| format!("{}: {why}", name(std::env::temp_dir())))
 }
 
 /// Compiles a library from the C program `source`, below the folder of programs, into `folder`. The error says why
@@ -44,7 +45,7 @@ pub(crate) fn compiled(root: &Path, source: &str, options: &[&str], folder: &Pat
     let mut gcc = Command::new("gcc");
     gcc.args(["-fPIC", "-shared", "-o"]).arg(&made).args(options).arg(&source).arg("-lm");
     let done = gcc.output().map_err(|_| "no gcc (apt-get install gcc)")?;
-    let why = || format!("gcc {}: {}", source.display(), String::from_utf8_lossy(&done.stderr));
+    let why = || format!("gcc {}: {}", name(&source), String::from_utf8_lossy(&done.stderr));
     if done.status.success() { Ok(made) } else { Err(why()) }
 }
 

@@ -32,7 +32,9 @@ pub(crate) struct MachineFacts {
 impl MachineFacts {
     pub(crate) fn here(benches: &Path) -> MachineFacts {
         let kib = field("/proc/meminfo", "MemTotal").and_then(|it| it.split(' ').next()?.parse::<u64>().ok());
-        let text = |(name, value): (OsString, OsString)| format!("{}={}", name.display(), value.display());
+        let text = |(name, value): (OsString, OsString)| {
+            largesse_terminal::line(format!("{}={}", name.display(), value.display()))
+        };
         let mut settings: Vec<_> =
             std::env::vars_os().map(text).filter(|line| line.starts_with("LARGESSE_")).collect();
         settings.sort();

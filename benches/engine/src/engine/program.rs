@@ -1,6 +1,7 @@
 //! Runs a program, reads the results that it prints, and checks its answers.
 
 use super::{Bench, Cell, Ended, Result, Samples};
+use largesse_terminal::name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::io::Read;
@@ -106,7 +107,7 @@ fn agrees(got: &[f64], expected: &[f64], tolerance: f64) -> bool {
 /// lines of its output.
 pub(crate) fn run(mut command: Command, cap: Duration) -> Result<Run, Ended> {
     let failed = |error: std::io::Error| Ended::Failed(error.to_string());
-    let not_started = format!("{}: ", command.get_program().display());
+    let not_started = format!("{}: ", name(command.get_program()));
     let began = Instant::now();
     let ask = || {
         // SAFETY: only numbers are passed.

@@ -4,6 +4,7 @@ use super::{Contestant, Ended, MachineFacts, Outcome, Result, Run, Samples};
 use super::{available_mib, merged, no_claim, take_turns};
 use crate::args::{Args, KERNELS};
 use largesse_plot::curves::{Panel, Series, svg};
+use largesse_terminal::name;
 use largesse_terminal::progress::Progress;
 use largesse_terminal::say::{counted, say};
 use largesse_terminal::table::Paper;
@@ -107,7 +108,7 @@ impl<'a> Session<'a> {
         }
         if let Some(path) = &self.args.svg {
             let picture = svg(&self.machine.line(), panels, walls)?;
-            std::fs::write(path, picture).map_err(|why| format!("{}: {why}", path.display()))?;
+            std::fs::write(path, picture).map_err(|why| format!("{}: {why}", name(path)))?;
         }
         Ok(self.good && self.compared > 0)
     }

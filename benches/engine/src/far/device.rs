@@ -4,6 +4,7 @@
 //! once in order, and it is read past the page cache.
 
 use crate::engine::*;
+use largesse_terminal::name;
 use largesse_terminal::table::{Column, Table};
 use serde_json::{Value, json};
 use std::os::fd::AsRawFd as _;
@@ -28,7 +29,7 @@ const CASES: [(&str, &str, u32, u32); 7] = [
 
 /// Measures the disk below `folder`, and returns a table. The error says why that is not possible here.
 pub(super) fn measure(folder: &Path) -> Result<Outcome> {
-    let failed = |why: std::io::Error| format!("{}: {why}", folder.display());
+    let failed = |why: std::io::Error| format!("{}: {why}", name(folder));
     let file = tempfile::tempfile_in(folder).map_err(failed)?;
     // SAFETY: the descriptor is open, and the others are numbers.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, SIZE.into()) } {
@@ -75,6 +76,6 @@ pub(super) fn measure(folder: &Path) -> Result<Outcome> {
             "megabytes_per_second": megabytes, "microseconds": each,
         }));
     }
-    let title = format!("The device of {}, without a program, by {by}", folder.display());
+    let title = format!("The device of {}, without a program, by {by}", name(folder));
     Ok(Outcome { objects, ..Outcome::new("device", title, table) })
 }

@@ -15,6 +15,7 @@
 
 use crate::args::Peer;
 use crate::engine::{Ended, Result, Run, available_mib, printed, run};
+use largesse_terminal::name;
 use largesse_terminal::say::complain;
 use serde_json::json;
 use std::fs::{OpenOptions, read_to_string};
@@ -54,7 +55,7 @@ impl Guard {
             );
         }
         check_room()?;
-        let (shown, file) = (folder.display(), folder.join(format!("largesse-swap-{}", std::process::id())));
+        let (shown, file) = (name(folder), folder.join(format!("largesse-swap-{}", std::process::id())));
         let mut words = Vec::new();
         for peer in peers {
             words.push(match peer {
@@ -63,7 +64,7 @@ impl Guard {
                         "no swap file in {shown}: it is no folder on ext4. Name a file on an ext4 disk: --store file:PATH"
                     ));
                 }
-                Peer::Swap => format!("swap to the new file {} (ext4)", file.display()),
+                Peer::Swap => format!("swap to the new file {} (ext4)", name(&file)),
                 Peer::Zram if !Path::new("/sys/class/zram-control").exists() => {
                     return Err("there is no zram in this kernel; perhaps as a module: modprobe zram".into());
                 }
@@ -81,7 +82,7 @@ impl Guard {
             "largesse bench: switches on, each for its own runs only: {}. Programs run in the control group {}. \
              Everything is switched off and removed when the bench ends, however it ends.",
             words.join("; "),
-            guard.group.display()
+            name(&guard.group)
         );
         Ok(guard)
     }
@@ -127,7 +128,7 @@ impl Guard {
     fn confine(&self, command: &mut Command) -> Result<()> {
         let path = self.group.join("cgroup.procs");
         let opened = OpenOptions::new().write(true).open(&path);
-        let processes = opened.map_err(|why| format!("{}: {why}", path.display()))?;
+        let processes = opened.map_err(|why| format!("{}: {why}", name(&path)))?;
         let join = move || {
             // SAFETY: the descriptor is open, since the closure owns the file, and the buffer has one byte.
             let done = unsafe { libc::write(processes.as_raw_fd(), c"0".as_ptr().cast(), 1) };

@@ -13,6 +13,7 @@ mod pauses;
 use crate::args::{Args, GC};
 use crate::engine::*;
 use largesse_plot::curves::{Axes, Panel};
+use largesse_terminal::name;
 use largesse_terminal::say::{counted, say};
 use largesse_terminal::table::{Column, Table};
 use pauses::Pauses;
@@ -151,7 +152,7 @@ impl GcPlan<'_> {
     /// Builds `system`. The error says why it cannot be built here, and what to install.
     fn build(&self, system: &System) -> Result<()> {
         let (folder, needs) = (self.folder.path().join(&system.name), &system.needs);
-        std::fs::create_dir(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+        std::fs::create_dir(&folder).map_err(|why| format!("{}: {why}", name(&folder)))?;
         for words in &system.build {
             let output = self.command(system, words).stdin(Stdio::null()).output();
             let output = output.map_err(|_| format!("not installed: {needs}"))?;

@@ -5,6 +5,7 @@ use super::kernel::{ALL, BlasKernel, Call, Vectors};
 use crate::engine::*;
 use largesse_kernels::{Isa, Kernels};
 use largesse_machine::cycles::Counter;
+use largesse_terminal::name;
 use std::ffi::{CString, c_int, c_void};
 use std::path::Path;
 
@@ -106,7 +107,7 @@ impl Library {
         let folder = temp_dir()?;
         let made = compiled(root, "kernels/loops.c", &["-O3"], folder.path())?;
         let library = Library::open("gcc -O3", "plain_", &made.to_string_lossy());
-        library.ok_or_else(|| format!("{} cannot be loaded", made.display()))
+        library.ok_or_else(|| format!("{} cannot be loaded", name(&made)))
     }
 
     fn symbol(&self, name: &str) -> Option<*mut c_void> {

@@ -59,7 +59,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         Ok(Background::Parent { ready: false }) => ExitCode::from(NO_STORE),
         Ok(Background::Child(ready)) => {
             let done = prepare(&store, args.owner).and_then(|agent| {
-                let _ = writeln!(std::io::stdout(), "agent:{}", agent.name());
+                writeln!(std::io::stdout(), "agent:{}", agent.name())
+                    .map_err(|error| format!("standard output: {error}"))?;
                 ready.detach().map_err(|error| error.to_string())?;
                 agent.run().map_err(|error| error.to_string())
             });

@@ -23,6 +23,7 @@ mod show;
 mod tree;
 
 use finding::Status;
+use largesse_terminal::name;
 use largesse_terminal::say::{complain, say};
 use largesse_terminal::table::Paper;
 use live::Live;
@@ -74,7 +75,7 @@ struct Report<'a> {
 
 pub(crate) fn main(args: &Args) -> ExitCode {
     if !args.root.is_dir() {
-        complain!("largesse doctor: --root {}: no such directory", args.root.display());
+        complain!("largesse doctor: --root {}: no such directory", name(&args.root));
         return ExitCode::from(2);
     }
     let tree = Tree::new(&args.root);
@@ -93,7 +94,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         drop(fix::plan(&tree, &live, &machine, fix::FixOptions { hugetlb_pages: Some(1), for_all: false }));
         let saved = tree.save(directory).and_then(|()| std::fs::write(directory.join("live"), live.text()));
         if let Err(error) = saved {
-            complain!("largesse doctor: --save {}: {error}", directory.display());
+            complain!("largesse doctor: --save {}: {error}", name(directory));
             return ExitCode::from(2);
         }
     }

@@ -26,6 +26,7 @@ mod words;
 use largesse_terminal::progress::Progress;
 use largesse_terminal::say::{complain, say};
 use largesse_terminal::table::Paper;
+use largesse_terminal::word;
 use measure::Limits;
 use measure::bandwidth;
 use measure::cores;
@@ -81,7 +82,7 @@ fn show(args: &Args) -> Result<(), String> {
     let measured = seen.live.as_ref().map(|live| measure(args, &seen, live, &limits)).unwrap_or_default();
     if let Some(path) = &args.svg {
         let drawn = picture::svg(&seen, &measured)?;
-        std::fs::write(path, drawn).map_err(|error| format!("--svg {}: {error}", path.display()))?;
+        std::fs::write(path, drawn).map_err(|error| format!("--svg {}: {error}", word(path)))?;
     }
     if args.json {
         let mut json = seen.json();

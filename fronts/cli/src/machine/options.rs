@@ -1,6 +1,7 @@
 //! Parses the bounds of measurements.
 
 use super::measure::Limits;
+use largesse_terminal::word;
 
 /// Bytes that are measured at most by default.
 const MEMORY: u64 = 4 << 30;
@@ -11,11 +12,12 @@ pub(super) fn limits(memory: Option<&str>, seconds: u64) -> Result<Limits, Strin
     let memory = match memory {
         None => MEMORY.min(available / 2),
         Some(text) => {
-            let wanted = largesse_settings::memory(text).map_err(|why| format!("--memory {text} {why}"))?;
+            let wanted =
+                largesse_settings::memory(text).map_err(|why| format!("--memory {} {why}", word(text)))?;
             let wanted = wanted as u64;
             if wanted > available {
                 let there = largesse_terminal::size(available);
-                return Err(format!("--memory {text}: only {there} of memory is available now"));
+                return Err(format!("--memory {}: only {there} of memory is available now", word(text)));
             }
             wanted
         }

@@ -62,7 +62,11 @@ fn tree(topology: &Topology) -> String {
         let more = topology.unread.len() - 1;
         let and =
             if more == 0 { String::new() } else { format!(", and {}", counted(more as u64, "other file")) };
-        let _ = writeln!(text, "cannot be read, so that something is missing here: {}{and}", file.display());
+        let _ = writeln!(
+            text,
+            "cannot be read, so that something is missing here: {}{and}",
+            largesse_terminal::name(file)
+        );
     }
     text
 }

@@ -19,7 +19,8 @@ use crate::run::{LaunchError, signals};
 use largesse_machine::selection::{SelectionError, select};
 use largesse_machine::topology::Unreadable;
 use largesse_machine::{Bitmap, Topology, pin};
-use largesse_terminal::say::complain;
+use largesse_terminal::say::complain_lines;
+use largesse_terminal::{line, word};
 use memory::PlacementError;
 use std::ffi::OsString;
 use std::io;
@@ -76,17 +77,17 @@ enum Error {
          --preferred N or --localalloc"
     )]
     NothingToDo,
-    #[error("{option}: {error}")]
+    #[error("{option}: {}", line(.error.to_string()))]
     Cpus { option: &'static str, error: SelectionError },
     #[error("{option}: {error}")]
     Pin { option: &'static str, error: pin::PinError },
-    #[error(transparent)]
+    #[error("{}", line(.0.to_string()))]
     Topology(Unreadable),
-    #[error(transparent)]
+    #[error("{}", line(.0.to_string()))]
     Memory(PlacementError),
     #[error("--threads: {0}")]
     Threads(LaunchError),
-    #[error("{}{}", .name.to_string_lossy(), unstarted(.error))]
+    #[error("{}{}", word(.name), unstarted(.error))]
     Exec { name: OsString, error: io::Error },
 }
 
@@ -100,7 +101,7 @@ fn unstarted(error: &io::Error) -> String {
 
 pub(crate) fn main(args: &Args) -> ExitCode {
     let Err(error) = start(args);
-    complain!("largesse: {error}");
+    complain_lines!("largesse: {error}");
     match &error {
         Error::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => 127.into(),
         Error::Exec { .. } => 126.into(),

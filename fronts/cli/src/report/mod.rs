@@ -10,15 +10,18 @@
 //! Knows the keys of a report that a picture needs. Does not know how a report is written.
 //! # Invariants
 //! 1. A file that the user did not name is replaced only if this command drew it.
+//! 2. At most 64 MiB of a report are read.
 
+mod bounded;
 mod chart;
 pub(crate) mod picture;
 
+use bounded::Refused;
+use largesse_terminal::name;
 use largesse_terminal::say::{self, complain};
 use largesse_terminal::table::Paper;
 use picture::{NoPicture, NotWritten};
 use serde_json::Value;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -27,7 +30,7 @@ use std::process::ExitCode;
 /// Without --svg, prints a small chart. Exit status: 0 if it was drawn, 1 if not, 2 for a wrong option.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Draw this report, which `largesse run --report FILE.json` wrote
+    /// Draw this report, which `largesse run --report FILE.json` wrote: a file or a pipe, of at most 64 MiB
     #[arg(value_name = "FILE.json")]
     file: PathBuf,
     /// Draw a picture instead, to OUT.svg [default: FILE.svg next to the report]; `-` is standard output
@@ -51,7 +54,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 
 /// Reads a report; returns null for a file that is not JSON.
 fn read(file: &Path) -> Result<Value, Error> {
-    let text = std::fs::read(file).map_err(|error| Error::Unreadable(file.into(), error))?;
+    let text = bounded::read(file).map_err(|error| Error::Unreadable(file.into(), error))?;
     Ok(serde_json::from_slice(&text).unwrap_or_default())
 }
 
@@ -83,11 +86,11 @@ const MAKE: &str = "`largesse run --local SIZE --report FILE.json -- PROGRAM` wr
 /// The reason why nothing was drawn, and the file in question.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("the report {} cannot be read: {}; {MAKE}", .0.display(), .1)]
-    Unreadable(PathBuf, io::Error),
-    #[error("{} {}{}", .0.display(), .1, advice(.1))]
+    #[error("the report {} cannot be read: {}; {MAKE}", name(.0), .1)]
+    Unreadable(PathBuf, Refused),
+    #[error("{} {}{}", name(.0), .1, advice(.1))]
     NoPicture(PathBuf, NoPicture),
-    #[error("{} {}{}", .0.display(), .1, other_file(.1))]
+    #[error("{} {}{}", name(.0), .1, other_file(.1))]
     NotWritten(PathBuf, NotWritten),
 }
 

@@ -29,7 +29,10 @@ pub(crate) enum NoPicture {
 
 /// Says how a program without a time line ended.
 fn ending(signal: Option<&str>) -> String {
-    signal.map_or_else(|| "did not".to_owned(), |signal| format!("was ended by {signal}"))
+    signal.map_or_else(
+        || "did not".to_owned(),
+        |signal| format!("was ended by {}", largesse_text::line(signal)),
+    )
 }
 
 /// Returns the picture of a report, as SVG.

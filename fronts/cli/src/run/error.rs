@@ -2,6 +2,7 @@
 
 use super::unserved::Unserved;
 use largesse_far::FarError;
+use largesse_terminal::{line, name, word};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,9 +22,9 @@ pub(crate) enum LaunchError {
         .min.0, .min.1, .max.0, .max.1
     )]
     Limits { min: (&'static str, u64), max: (&'static str, u64) },
-    /// The report cannot be written.
-    #[error("--report: {} cannot be written: {error}", .path.display())]
-    Report { path: PathBuf, error: io::Error },
+    /// The report, which `origin` names, cannot be written.
+    #[error("{} cannot be written: {error}", largesse_far::shown(.origin, .path))]
+    Report { origin: &'static str, path: PathBuf, error: io::Error },
     /// `liblargesse.so` is at none of the paths in `looked`.
     #[error(
         "liblargesse.so was not found{}\nBuild it with `make` in Largesse's sources, or name it: LARGESSE_LIBRARY=/path/to/liblargesse.so",
@@ -32,30 +33,34 @@ pub(crate) enum LaunchError {
     NoLibrary { looked: Vec<PathBuf> },
     /// The file that was found, or that `LARGESSE_LIBRARY` names, is not our library.
     #[error(
-        "{} cannot be preloaded: {why}\nInstall Largesse again, or build it with `make` in its sources.",
-        .path.display()
+        "{} cannot be preloaded: {}\nInstall Largesse again, or build it with `make` in its sources.",
+        name(.path),
+        line(.why)
     )]
     BadLibrary { path: PathBuf, why: String },
     /// The path has a space or a colon, which `LD_PRELOAD` cannot hold.
     #[error(
         "{} has a space or a colon in its path, which LD_PRELOAD cannot hold; move it, or link to it from elsewhere and set LARGESSE_LIBRARY to the link",
-        .path.display()
+        name(.path)
     )]
     LibraryPath { path: PathBuf },
     /// The program does not exist.
-    #[error("{name}: {}", if .name.contains('/') { "no such file" } else { "not found in PATH" })]
+    #[error("{}: {}", word(.name), if .name.contains('/') { "no such file" } else { "not found in PATH" })]
     NotFound { name: String },
+    /// The program, or a program that it needs, does not exist, for the reason `why`.
+    #[error("{} ({}): no such file", name(.path), line(.why))]
+    Incomplete { path: PathBuf, why: String },
     /// The file exists but cannot be executed.
-    #[error("{} cannot be executed: {why}", .path.display())]
+    #[error("{} cannot be executed: {}", name(.path), line(.why))]
     NotExecutable { path: PathBuf, why: String },
     /// The program can run, but the library cannot serve it; `chain` leads from the named script to the program.
     #[error("{} {why}", named(.chain))]
     NotServed { chain: Vec<PathBuf>, why: Unserved },
     /// The watcher that writes the report was not started.
-    #[error("--report: no private folder in $TMPDIR or /tmp, or no process to write the report: {0}")]
-    Watcher(io::Error),
+    #[error("{origin}: no private folder in $TMPDIR or /tmp, or no process to write the report: {error}")]
+    Watcher { origin: &'static str, error: io::Error },
     /// `exec` failed.
-    #[error("{} was not started: {error}", .path.display())]
+    #[error("{} was not started: {error}", name(.path))]
     Exec { path: PathBuf, error: io::Error },
 }
 
@@ -70,12 +75,12 @@ impl LaunchError {
             LaunchError::Setting(error) => return error.exit_code(),
             LaunchError::NoProgram | LaunchError::Limits { .. } => 2,
             LaunchError::Report { .. }
-            | LaunchError::Watcher(_)
+            | LaunchError::Watcher { .. }
             | LaunchError::NoLibrary { .. }
             | LaunchError::BadLibrary { .. }
             | LaunchError::LibraryPath { .. } => 125,
             LaunchError::NotExecutable { .. } | LaunchError::NotServed { .. } => 126,
-            LaunchError::NotFound { .. } => 127,
+            LaunchError::NotFound { .. } | LaunchError::Incomplete { .. } => 127,
             LaunchError::Exec { error, .. } => match error.kind() {
                 io::ErrorKind::NotFound => 127,
                 _ => 126,
@@ -89,7 +94,7 @@ fn searched(looked: &[PathBuf]) -> String {
     if looked.is_empty() {
         return ": this command cannot tell its own folder (/proc is missing)".to_owned();
     }
-    let paths = looked.iter().map(|path| format!("\n  {}", path.display()));
+    let paths = looked.iter().map(|path| format!("\n  {}", name(path)));
     "; looked at".to_owned() + &paths.collect::<String>()
 }
 
@@ -98,7 +103,7 @@ fn named(chain: &[PathBuf]) -> String {
     let (file, scripts) =
         chain.split_last().map_or((Path::new("?"), [].as_slice()), |(file, rest)| (file, rest));
     match scripts.last() {
-        Some(script) => format!("{} (which runs {})", file.display(), script.display()),
-        None => file.display().to_string(),
+        Some(script) => format!("{} (which runs {})", name(file), name(script)),
+        None => name(file),
     }
 }

@@ -220,8 +220,10 @@ mod tests {
             lock: false,
             children: true,
             node: Node::FirstTouch,
+            node_origin: "",
             far: false,
             report: None,
+            report_origin: "",
             variables: Vec::new(),
         };
         let lines = lines(&root.0, &settings);

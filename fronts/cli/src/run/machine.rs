@@ -10,6 +10,7 @@ const NODES: &str = "sys/devices/system/node";
 /// Refuses a NUMA node without memory.
 pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), LaunchError> {
     let Node::Number(node) = settings.node else { return Ok(()) };
+    let origin = settings.node_origin;
     let file = format!("{NODES}/has_memory");
     let has_memory = match unread::text(root, &file) {
         Ok(list) => list.map(|list| list.trim().to_owned()),
@@ -17,14 +18,14 @@ pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Launch
         Err(_) => return Ok(()),
     };
     let Some(list) = has_memory.or_else(|| word(root, &format!("{NODES}/online"))) else {
-        return if node == 0 { Ok(()) } else { Err(no_such_node(node, "0")) };
+        return if node == 0 { Ok(()) } else { Err(no_such_node(origin, node, "0")) };
     };
-    if in_list(&list, node) { Ok(()) } else { Err(no_such_node(node, &list)) }
+    if in_list(&list, node) { Ok(()) } else { Err(no_such_node(origin, node, &list)) }
 }
 
-fn no_such_node(node: u32, nodes: &str) -> LaunchError {
+fn no_such_node(origin: &'static str, node: u32, nodes: &str) -> LaunchError {
     let accepts = format!("a NUMA node that has memory, on this machine: {nodes}");
-    largesse_far::FarError::BadValue { origin: "--node", value: node.to_string(), accepts }.into()
+    largesse_far::FarError::BadValue { origin, value: node.to_string(), accepts }.into()
 }
 
 /// Returns whether `number` is in a list such as `0-3,8`; no number is in another text.

@@ -30,7 +30,7 @@ mod unserved;
 pub(crate) use error::LaunchError;
 use largesse_far::mpi::{self, Ranks};
 use largesse_far::{Given, PASSWORD, environment};
-use largesse_terminal::say::complain;
+use largesse_terminal::say::{complain, complain_lines};
 use program::Executable;
 use report::ReportTarget;
 use settings::Settings;
@@ -124,7 +124,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         Ok(never) => match never {},
         Err(error) => {
             // Print first: some MPI launchers kill all processes once they are told.
-            complain!("largesse: {error}");
+            complain_lines!("largesse: {error}");
             idle.iter().for_each(Ranks::dismiss);
             error.exit_code()
         }
@@ -181,7 +181,8 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
     if let Some(target) = &settings.report {
         let temporary = environment::get("TMPDIR").filter(|it| !it.is_empty());
         let temporary = temporary.map_or_else(std::env::temp_dir, PathBuf::from);
-        let made = report::watch(target, &temporary).map_err(LaunchError::Watcher)?;
+        let made = report::watch(target, &temporary)
+            .map_err(|error| LaunchError::Watcher { origin: settings.report_origin, error })?;
         environment::set("LARGESSE_REPORT_FOLDER", made.as_os_str());
         folder = Some(made);
     }
@@ -208,7 +209,7 @@ impl Ready {
     fn check(args: &Args, settings: &Settings, ranks: bool) -> Result<Ready, LaunchError> {
         let root = Path::new("/");
         if let Some(ReportTarget::File(path)) = &settings.report {
-            settings::report_can_be_written(path)?;
+            settings::report_can_be_written(settings.report_origin, path)?;
         }
         machine::node_exists(root, settings)?;
 

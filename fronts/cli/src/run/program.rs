@@ -3,6 +3,7 @@
 use super::elf::{Elf, Unreadable};
 use super::error::LaunchError;
 use super::unserved::Unserved;
+use largesse_terminal::name;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -88,7 +89,7 @@ impl Executable {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     let hint = "may be executed but not read; whether it can be served was not checked";
-                    inspection.hints.push(format!("{} {hint}", file_path.display()));
+                    inspection.hints.push(format!("{} {hint}", name(&file_path)));
                     return Ok(inspection);
                 }
                 Err(error) => return Err(LaunchError::exec(&file_path, &error)),
@@ -126,11 +127,9 @@ fn follow(
     path: Option<&OsStr>,
 ) -> Result<PathBuf, LaunchError> {
     if let Err(error) = executable(&interpreter) {
-        let why = format!("its interpreter {}: {}", interpreter.display(), why_not(&error));
+        let why = format!("its interpreter {}: {}", name(&interpreter), why_not(&error));
         return Err(match error.kind() {
-            io::ErrorKind::NotFound => {
-                LaunchError::NotFound { name: format!("{} ({why})", script.display()) }
-            }
+            io::ErrorKind::NotFound => LaunchError::Incomplete { path: script.to_owned(), why },
             _ => LaunchError::NotExecutable { path: script.to_owned(), why },
         });
     }
@@ -178,8 +177,8 @@ fn check_elf(
     }
     elf.served().map_err(unserved)?;
     if let Some(loader) = elf.interpreter().filter(|loader| !Path::new(loader).exists()) {
-        let name = format!("{} (its loader {loader}: no such file)", path.display());
-        return Err(LaunchError::NotFound { name });
+        let why = format!("its loader {loader}: no such file");
+        return Err(LaunchError::Incomplete { path: path.to_owned(), why });
     }
     Ok(elf.mpi().map(str::to_owned))
 }
@@ -242,7 +241,7 @@ mod tests {
         assert_eq!(found("/bin/sh", ""), Ok("/bin/sh".into()));
         assert_eq!(found("sh", "/nowhere"), Err("sh: not found in PATH".into()));
         assert_eq!(found("./sh", "/bin"), Err("./sh: no such file".into()));
-        assert_eq!(found("", "/bin"), Err(": not found in PATH".into()));
+        assert_eq!(found("", "/bin"), Err("'': not found in PATH".into()));
         assert!(found("/bin", "").unwrap_err().contains("it is a directory"));
     }
 

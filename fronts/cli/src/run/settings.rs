@@ -5,6 +5,7 @@
 use super::error::LaunchError;
 use super::report::ReportTarget;
 use largesse_far::{Given, Setting};
+use largesse_kernels::Isa;
 use largesse_report::PageChoice;
 use largesse_settings::{SWITCH, block_size};
 use std::ffi::OsString;
@@ -36,9 +37,13 @@ pub(super) struct Settings {
     /// Whether programs that this one starts are served, too.
     pub(super) children: bool,
     pub(super) node: Node,
+    /// The option or variable that set `node`.
+    pub(super) node_origin: &'static str,
     /// Whether the program uses far memory from its start.
     pub(super) far: bool,
     pub(super) report: Option<ReportTarget>,
+    /// The option or variable that set `report`.
+    pub(super) report_origin: &'static str,
     /// Names and values of the environment variables to set.
     pub(super) variables: Vec<(&'static str, OsString)>,
 }
@@ -59,7 +64,11 @@ impl Settings {
         let switch = |variable| value(variable).map_or(Ok(true), |setting| setting.word(&SWITCH));
         let children = switch("LARGESSE_CHILDREN")?;
         switch("LARGESSE_AHEAD")?;
-        let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| node_of(&setting))?;
+        let placed = value("LARGESSE_NODE");
+        let node = placed.as_ref().map_or(Ok(Node::FirstTouch), node_of)?;
+        if let Some(setting) = value("LARGESSE_ISA") {
+            instructions(&setting)?;
+        }
         if let Some(header) = value("LARGESSE_HEADER") {
             header.size(largesse_settings::header)?;
         }
@@ -76,15 +85,28 @@ impl Settings {
         variables.retain(|(variable, _)| far.iter().all(|(known, _)| known != variable));
         let is_far = !far.is_empty() && !limited;
         variables.extend(far);
-        let report = value("LARGESSE_REPORT").map(|setting| ReportTarget::of(&setting.value));
+        let reported = value("LARGESSE_REPORT");
+        let report = reported.as_ref().map(|setting| ReportTarget::of(&setting.value));
         variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
-        Ok(Settings { pages, lock, children, node, far: is_far, report, variables })
+        let origin = |setting: Option<Setting>| setting.map_or("", |setting| setting.origin);
+        let (node_origin, report_origin) = (origin(placed), origin(reported));
+        Ok(Settings {
+            pages,
+            lock,
+            children,
+            node,
+            node_origin,
+            far: is_far,
+            report,
+            report_origin,
+            variables,
+        })
     }
 }
 
-/// Checks before the program starts that the report file can be written, and leaves it as it was.
-pub(super) fn report_can_be_written(path: &Path) -> Result<(), LaunchError> {
-    let failure = |error| LaunchError::Report { path: path.to_owned(), error };
+/// Checks before the program starts that the report file, which `origin` names, can be written, and leaves it as it was.
+pub(super) fn report_can_be_written(origin: &'static str, path: &Path) -> Result<(), LaunchError> {
+    let failure = |error| LaunchError::Report { origin, path: path.to_owned(), error };
     let made = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => true,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -118,7 +140,14 @@ fn node_of(setting: &Setting) -> Result<Node, largesse_far::FarError> {
     }
 }
 
-/// Refuses settings that would silently have no effect with `--local`, or with `--limit` if `limited`.
+/// Refuses an instruction set that does not exist or that this processor lacks.
+fn instructions(setting: &Setting) -> Result<(), largesse_far::FarError> {
+    let here: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.is_available()).collect();
+    let words = here.iter().map(|isa| (isa.name(), ()));
+    setting.word(&[("auto", ())].into_iter().chain(words).collect::<Vec<_>>())
+}
+
+/// Refuses settings that would silently have no effect with far memory, or with a limit if `limited`.
 fn excluded(
     value: impl Fn(&'static str) -> Option<Setting>,
     pages: PageChoice,
@@ -126,7 +155,8 @@ fn excluded(
     node: Node,
     limited: bool,
 ) -> Result<(), largesse_far::FarError> {
-    let other = if limited { "--limit" } else { "--local" };
+    let other = if limited { "LARGESSE_LIMIT" } else { "LARGESSE_LOCAL" };
+    let other = value(other).map_or(other, |setting| setting.origin);
     // Before a limit comes near, blocks are on large pages.
     let pages_excluded = match pages {
         PageChoice::Auto | PageChoice::Small => false,

@@ -1,5 +1,6 @@
 //! The reasons why the library cannot serve a program, with messages that say what to type.
 
+use largesse_terminal::line;
 use object::elf;
 
 /// The reason why the library cannot serve a program.
@@ -42,12 +43,14 @@ pub(crate) enum Unserved {
     Machine { number: u16 },
     /// The program is built with a sanitizer, which must intercept malloc first.
     #[error(
-        "is built with a sanitizer ({name}), which watches malloc itself.\nStart it without Largesse, or build it without -fsanitize."
+        "is built with a sanitizer ({}), which watches malloc itself.\nStart it without Largesse, or build it without -fsanitize.",
+        line(.name)
     )]
     Sanitizer { name: String },
     /// The program is linked with an MPI library, but MPI ranks are to hold its pages.
     #[error(
-        "uses MPI itself ({library}): the ranks of its mpirun cannot hold its pages as well.\nUse another store: --far file:PATH."
+        "uses MPI itself ({}): the ranks of its mpirun cannot hold its pages as well.\nUse another store: --far file:PATH.",
+        line(.library)
     )]
     Mpi { library: String },
 }

@@ -157,3 +157,36 @@ fn refusals_name_remedy() {
     );
     assert!(!Path::new("/nowhere").exists() && folder.names() == ["got.json"]);
 }
+
+/// Runs `largesse report FILE` with 2 GiB of address space, so that it cannot read for ever.
+fn bounded(file: &str, input: impl Into<std::process::Stdio>) -> (Option<i32>, String) {
+    let words =
+        format!("ulimit -v 2097152; exec timeout 20 {} report {file}", env!("CARGO_BIN_EXE_largesse"));
+    let output = Command::new("sh").args(["-c", &words]).stdin(input).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn endless_reports_are_refused() {
+    let (status, said) = bounded("/dev/zero", std::process::Stdio::null());
+    assert!(status == Some(1) && said.contains("neither a regular file nor a pipe"), "{status:?}: {said}");
+    let folder = ReportFolder::new();
+    let sparse = folder.path("sparse.json");
+    std::fs::File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
+    let (status, said) = bounded(sparse.to_str().unwrap(), std::process::Stdio::null());
+    assert!(status == Some(1) && said.contains("is larger than 64 MiB"), "{status:?}: {said}");
+    let mut endless = Command::new("yes").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let (status, said) = bounded("/dev/stdin", endless.stdout.take().unwrap());
+    let _ = endless.wait();
+    assert!(status == Some(1) && said.contains("is larger than 64 MiB"), "{status:?}: {said}");
+}
+
+#[test]
+fn reports_are_read_from_pipes() {
+    let folder = ReportFolder::with(&report());
+    let mut cat =
+        Command::new("cat").arg(folder.path("got.json")).stdout(std::process::Stdio::piped()).spawn();
+    let (status, said) = bounded("/dev/stdin", cat.as_mut().unwrap().stdout.take().unwrap());
+    let _ = cat.unwrap().wait();
+    assert_eq!((status, said.as_str()), (Some(0), ""));
+}

@@ -185,3 +185,41 @@ fn bad_library_exits_with_125() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// Runs a program with one variable and some options, and checks that the message has `words`.
+#[track_caller]
+fn named(variable: (&str, &str), options: &[&str], code: i32, words: &str) {
+    let run = largesse().args(options).args(["--", "true"]).env(variable.0, variable.1).output().unwrap();
+    assert_eq!(run.status.code(), Some(code), "{}", stderr(&run));
+    assert!(stderr(&run).contains(words), "no '{words}' in: {}", stderr(&run));
+}
+
+#[test]
+fn messages_name_the_variable_that_was_set() {
+    named(("LARGESSE_NODE", "4000000"), &[], 2, "LARGESSE_NODE=4000000 is not understood");
+    named(("LARGESSE_NODE", "4000000"), &["--node", "3999999"], 2, "--node 3999999 is not");
+    named(
+        ("LARGESSE_REPORT", "/nowhere/x.json"),
+        &[],
+        125,
+        "LARGESSE_REPORT=/nowhere/x.json cannot be written",
+    );
+    named(("LARGESSE_LOCAL", "64M"), &["--lock"], 2, "--lock cannot be combined with LARGESSE_LOCAL");
+    named(
+        ("LARGESSE_LOCAL", "64M"),
+        &["--limit", "8G"],
+        2,
+        "--limit 8G cannot be combined with LARGESSE_LOCAL",
+    );
+    named(("LARGESSE_LIMIT", "8G"), &["--lock"], 2, "--lock cannot be combined with LARGESSE_LIMIT");
+    named(("LARGESSE_LIMIT", "8G"), &["--far", "memory:"], 2, "it accepts file:PATH with LARGESSE_LIMIT");
+    named(("LARGESSE_MIN_KB", "512"), &["--max-kb", "128"], 2, "LARGESSE_MIN_KB (512 KiB) is above --max-kb");
+}
+
+#[test]
+fn instruction_sets_are_checked() {
+    let words = "LARGESSE_ISA=foo is not understood; it accepts auto";
+    named(("LARGESSE_ISA", "foo"), &[], 2, words);
+    let other = if cfg!(target_arch = "x86_64") { "neon" } else { "sse2" };
+    named(("LARGESSE_ISA", other), &[], 2, "is not understood; it accepts auto");
+}

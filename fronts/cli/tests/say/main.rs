@@ -1,9 +1,20 @@
-//! Tests of output to closed pipes and full disks.
+//! Tests of output to closed pipes and full disks, and of messages.
+
+mod messages;
 
 use std::fs::OpenOptions;
 use std::process::{Command, Output, Stdio};
 
-const SAYING: &[&[&str]] = &[&["doctor"], &["doctor", "--json"], &["machine"], &["status", "--json"]];
+const SAYING: &[&[&str]] = &[
+    &["doctor"],
+    &["doctor", "--json"],
+    &["machine"],
+    &["status", "--json"],
+    &["--help"],
+    &["--version"],
+    &["run", "--help"],
+    &["help", "report"],
+];
 
 fn into(words: &[&str], output: Stdio) -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_largesse"))

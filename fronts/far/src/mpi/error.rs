@@ -2,6 +2,7 @@
 
 use largesse_mpi::{Family, NotLaunched, NotLoaded, WireError};
 use largesse_pages::MapError;
+use largesse_terminal::{line, name};
 use std::io;
 use std::path::PathBuf;
 
@@ -9,11 +10,11 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum RanksError {
     /// The process was not started by an MPI launcher, or is its only rank.
-    #[error("--far mpi: {}", launch(.0))]
+    #[error("mpi: {}", launch(.0))]
     NotLaunched(NotLaunched),
     /// No plug-in was built for the launcher's library.
     #[error(
-        "--far mpi: has no plug-in for {}; looked at\n{}Type `make plugins` in Largesse's sources, where a compiler for it is (Debian: libopenmpi-dev, libmpich-dev; another: make plugins MPICC=/path/to/mpicc).",
+        "mpi: has no plug-in for {}; looked at\n{}Type `make plugins` in Largesse's sources, where a compiler for it is (Debian: libopenmpi-dev, libmpich-dev; another: make plugins MPICC=/path/to/mpicc).",
         launcher(*.family),
         listed(.looked)
     )]
@@ -26,8 +27,8 @@ pub enum RanksError {
     /// The plug-in for the MPI library cannot be loaded.
     #[error(
         "{} cannot be loaded: {}\nIs the MPI library here for which it was built? Else type `make plugins` in Largesse's sources.",
-        .0.path.display(),
-        .0.why
+        name(&.0.path),
+        line(&.0.why)
     )]
     NotLoaded(NotLoaded),
     /// An MPI call failed.
@@ -64,5 +65,5 @@ fn launcher(family: Option<Family>) -> String {
 
 /// Returns the paths as indented lines of a message.
 fn listed(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| format!("  {}\n", path.display())).collect()
+    paths.iter().map(|path| format!("  {}\n", name(path))).collect()
 }

@@ -3,7 +3,7 @@
 use super::error::RanksError;
 use super::signals;
 use crate::environment::agent_folders;
-use crate::say::complain;
+use crate::say::{complain, complain_lines};
 use largesse_agent::{Agent, Name, PageStorage};
 use largesse_machine::pin;
 use largesse_mpi::{Mpi, PATIENCE, Ranks, Vain, World};
@@ -39,7 +39,7 @@ pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -> R
     }
     drop(from);
     let code = look_after(program, into, join).unwrap_or_else(|error| {
-        complain!("largesse: {error}");
+        complain_lines!("largesse: {error}");
         NO_STORE
     });
     std::process::exit(code)

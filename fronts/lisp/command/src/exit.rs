@@ -1,7 +1,7 @@
 //! Turns the end of a program into a message on standard error and an exit status.
 
 use largesse_lisp::Ended;
-use largesse_terminal::say::complain;
+use largesse_terminal::say::{complain, complain_lines};
 
 /// Prints why the program cannot run, and returns the exit status of an error.
 pub(super) fn failed(cause: &str) -> i32 {
@@ -16,7 +16,7 @@ pub(super) fn status(ended: Ended) -> i32 {
         Ended::Interrupted => 130,
         Ended::Incomplete => failed("the text ends inside of a form"),
         Ended::Error(report) => {
-            eprintln!("{report}");
+            complain_lines!("{report}");
             1
         }
     }

@@ -10,6 +10,7 @@ use largesse_pages::fault::FaultError;
 use largesse_pages::{Reserved, SPAN};
 use largesse_paging::{Error, Far, FarBuilder, FarConfig, FarPager, start_broker};
 use largesse_store::borrow_stderr;
+use largesse_terminal::name;
 use largesse_terminal::say::complain;
 use largesse_terminal::table::Paper;
 use std::fmt::Write as _;
@@ -30,7 +31,7 @@ impl FarReport {
     pub(super) fn table(&self) -> String {
         let words = Count::NAMES.into_iter().zip(self.pager.counters.all()).collect();
         let mut text = String::new();
-        let _ = write!(text, "Far memory in {}\n{}", self.store, totals(&words, Paper::here()));
+        let _ = write!(text, "Far memory in {}\n{}", name(&self.store), totals(&words, Paper::here()));
         text
     }
 }

@@ -1,5 +1,4 @@
 //! Runs `largesse-lisp`, which `largesse lisp` executes: files, expressions, or a prompt.
-#![expect(clippy::disallowed_macros, reason = "a front prints")]
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod arguments;
@@ -15,7 +14,8 @@ use clap::CommandFactory as _;
 use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::Interpreter;
 use largesse_paging::FarConfig;
-use largesse_terminal::say::complain;
+use largesse_terminal::command_line;
+use largesse_terminal::say::{self, complain, complain_lines};
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
@@ -35,12 +35,15 @@ pub fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let Words { args, program } = arguments::parse(&words).unwrap_or_else(|error| error.exit());
+    let Words { args, program } = match arguments::parse(&words) {
+        Ok(words) => words,
+        Err(error) => return command_line::ended(error),
+    };
     // This must come first: ranks of a launcher fork, which needs a process with one thread.
     let far = match largesse_far::config(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
         Ok(far) => far,
         Err(error) => {
-            complain!("largesse lisp: {error}");
+            complain_lines!("largesse lisp: {error}");
             return error.exit_code();
         }
     };
@@ -56,7 +59,7 @@ pub fn main() -> ExitCode {
         }
     });
     // The pool's workers may still run, so the process ends with the first thread.
-    std::process::exit(status)
+    std::process::exit(say::end_with(status))
 }
 
 fn run_here(args: &Args, program: Vec<String>, far: Option<&FarConfig>) -> i32 {
@@ -87,7 +90,7 @@ fn run_here(args: &Args, program: Vec<String>, far: Option<&FarConfig>) -> i32 {
     interrupt::install(lisp.interrupt());
     let status = evaluate(&mut lisp, args);
     if args.stats {
-        eprint!("{}", lisp.memory_report());
+        complain_lines!("{}", lisp.memory_report().trim_end());
     }
     status
 }

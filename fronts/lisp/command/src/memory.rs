@@ -5,6 +5,7 @@ use largesse_arena::NearMemory;
 use largesse_gc::GcSettings;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use largesse_paging::{Amount, FarConfig};
+use largesse_terminal::word;
 
 /// The kind of pages that the heap asks for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -23,7 +24,7 @@ pub(super) enum HeapPages {
 
 /// Reads `--heap`, in bytes. The error is the rest of a sentence that begins with `text`.
 pub(super) fn size(text: &str) -> Result<usize, String> {
-    largesse_settings::heap_size(text).map_err(|why| format!("{text} {why}"))
+    largesse_settings::heap_size(text).map_err(|why| format!("{} {why}", word(text)))
 }
 
 /// Returns the default limit of the heap in bytes: half of physical memory, or with far memory four

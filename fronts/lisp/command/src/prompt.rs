@@ -3,7 +3,8 @@
 use crate::exit::{failed, status};
 use crate::interrupt;
 use largesse_lisp::{Ended, Interpreter};
-use largesse_terminal::say::{self, complain};
+use largesse_terminal::name;
+use largesse_terminal::say::{self, complain, complain_lines};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -65,7 +66,7 @@ pub(super) fn run(lisp: &mut Interpreter) -> i32 {
     if let Some(path) = &history
         && let Err(cause) = editor.save_history(path)
     {
-        complain!("largesse lisp: the history was not saved to {}: {cause}", path.display());
+        complain!("largesse lisp: the history was not saved to {}: {cause}", name(path));
     }
     status
 }
@@ -130,7 +131,7 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
             Ok(None) | Err(Ended::Incomplete) => {}
             Err(Ended::Error(report)) => {
                 failures += 1;
-                eprintln!("{report}");
+                complain_lines!("{report}");
             }
             Err(Ended::Interrupted) => match lisp.resume() {
                 0 => complain!("interrupted"),

@@ -3,7 +3,7 @@
 use super::stream::path_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};
-use crate::error::{ErrorClass, Exit};
+use crate::error::{ErrorClass, Exit, on_one_line};
 use crate::reader::{Reader, Source};
 use crate::stored::{is_stored, newer};
 use crate::value::{ObjectKind, Value};
@@ -101,8 +101,9 @@ impl Context {
         }
         let Some(path) = found else {
             if self.blocked(|| Path::new(name).is_dir()) {
-                return self.fail(ErrorClass::Io, format!("{name} is a folder, not a file"));
+                return self.fail(ErrorClass::Io, format!("{} is a folder, not a file", on_one_line(name)));
             }
+            let name = on_one_line(name);
             return self.fail(ErrorClass::Io, format!("{name}: no such file, also not as {name}.l"));
         };
         let read = self.blocked(|| {
@@ -120,7 +121,7 @@ impl Context {
         if is_stored(&text) {
             let done = self.load_stored(&path, &text);
             if done == Err(Exit::Error) {
-                self.failed_at.get_or_insert(path);
+                self.failed_at.get_or_insert(on_one_line(&path));
             }
             done?;
         } else {
@@ -191,7 +192,7 @@ impl Context {
             && self.failed_at.is_none()
             && let Some((path, line)) = path.zip(reader.form_line())
         {
-            self.failed_at = Some(format!("{path}:{line}"));
+            self.failed_at = Some(format!("{}:{line}", on_one_line(path)));
         }
         done
     }

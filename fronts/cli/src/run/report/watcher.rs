@@ -6,14 +6,16 @@ use super::end::{self, End};
 use super::target::ReportTarget;
 use crate::report::picture::{self, NoPicture};
 use largesse_machine::Unread;
-use largesse_terminal::say::complain;
+use largesse_terminal::name;
+use largesse_terminal::say::{self, complain};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::process::ExitCode;
 
 /// Name of the file by which the program announces that it calls `exit` and waits for the report.
 const DONE: &str = "done";
@@ -125,13 +127,14 @@ fn finish(folder: &Path, seen: &[Observation], target: &ReportTarget) {
     let text = largesse_text::lines(&text);
     let path = match target {
         ReportTarget::Stdout => {
-            let _ = std::io::stdout().write_all(text.as_bytes());
+            say::raw(format_args!("{text}"));
+            let _ = say::end(ExitCode::SUCCESS);
             return;
         }
         ReportTarget::File(path) => path,
     };
     if let Err(error) = std::fs::write(path, text.as_ref()) {
-        complain!("largesse: cannot write the report to {}: {error}", path.display());
+        complain!("largesse: cannot write the report to {}: {error}", name(path));
     }
     if path.extension().is_some_and(|extension| extension == "json") {
         draw(&report, path);
@@ -142,8 +145,8 @@ fn finish(folder: &Path, seen: &[Observation], target: &ReportTarget) {
 fn draw(report: &Value, path: &Path) {
     let picture_path = path.with_extension("svg");
     match picture::of(report).map(|picture| picture::write_unnamed(&picture_path, &picture)) {
-        Ok(Err(error)) => complain!("largesse: {} {error}", picture_path.display()),
-        Err(error @ NoPicture::NotDrawn(_)) => complain!("largesse: {} {error}", path.display()),
+        Ok(Err(error)) => complain!("largesse: {} {error}", name(&picture_path)),
+        Err(error @ NoPicture::NotDrawn(_)) => complain!("largesse: {} {error}", name(path)),
         _ => {}
     }
 }

@@ -5,7 +5,7 @@ use super::slots::{
     is_two_way, string_stream,
 };
 use crate::context::{Answer, Context};
-use crate::error::{ErrorClass, Exit};
+use crate::error::{ErrorClass, Exit, on_one_line};
 use crate::value::{ObjectKind, Value};
 use crate::world::{Native, class};
 use std::io::{BufRead as _, Write as _};
@@ -205,7 +205,7 @@ impl Context {
     pub(crate) fn io<T>(&mut self, result: std::io::Result<T>, what: &str) -> Result<T, Exit> {
         match result {
             Ok(value) => Ok(value),
-            Err(cause) => self.error(ErrorClass::Io, format!("{what}: {cause}")),
+            Err(cause) => self.error(ErrorClass::Io, format!("{}: {cause}", on_one_line(what))),
         }
     }
 
