@@ -12,7 +12,6 @@
 //! 1. No control character of a text from outside reaches the terminal: not of another process's, nor of a name that the
 //!    user typed.
 //! 2. Output that could not be written makes the exit status an error, unless the reader closed the pipe.
-#![expect(clippy::disallowed_macros, reason = "a front prints")]
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 pub mod command_line;
