@@ -82,7 +82,9 @@ fn home_that_cannot_be_written_changes_nothing() {
     let Some((stage, program)) = stage() else { return };
     for home in ["/proc", "/nowhere"] {
         // Far memory has one more block, in which the small ones lie.
-        for (options, blocks) in [(&[][..], "2 blocks\n"), (&["--local", "32M", "--far", "memory:"], "3 blocks\n")] {
+        for (options, blocks) in
+            [(&[][..], "2 blocks\n"), (&["--local", "32M", "--far", "memory:"], "3 blocks\n")]
+        {
             let ran = Run::new(&stage, &[&program]).under(options).variable("HOME", home).finish();
             check(&ran, Exit::Code(42), blocks);
             assert_eq!(ran.stderr, "", "{ran:#?}");

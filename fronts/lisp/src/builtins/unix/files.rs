@@ -23,12 +23,11 @@ pub(super) const BUILTINS: &[Builtin] = &[
         on_path(cx, args, |path| fs::chmod(path, mode))
     }),
     builtin("UNIX:CHOWN", 2, 3, |cx, args| {
-        let owner = Uid::from_raw(int_or(cx, args, 1, 0)?.cast_unsigned());
-        let group = match args.given(2) {
-            Some(_) => Some(Gid::from_raw(int_or(cx, args, 2, 0)?.cast_unsigned())),
-            None => None,
-        };
-        on_path(cx, args, |path| fs::chown(path, Some(owner), group))
+        // As in C, -1 changes nothing.
+        let (owner, group) = (int_or(cx, args, 1, -1)?, int_or(cx, args, 2, -1)?);
+        let owner = (owner != -1).then(|| Uid::from_raw(owner.cast_unsigned()));
+        let group = (group != -1).then(|| Gid::from_raw(group.cast_unsigned()));
+        on_path(cx, args, |path| fs::chown(path, owner, group))
     }),
     builtin("UNIX:LINK", 2, 2, |cx, args| {
         let new = path_of(cx, args[1])?;

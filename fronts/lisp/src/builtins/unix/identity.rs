@@ -70,6 +70,7 @@ fn priority(cx: &mut Context, args: Args<'_>) -> Answer {
     let found = match which {
         0 => process::getpriority_process(Pid::from_raw(who)),
         1 => process::getpriority_pgrp(Pid::from_raw(who)),
+        _ if who == -1 => Err(rustix::io::Errno::SRCH), // no user has this number
         _ => process::getpriority_user(rustix::process::Uid::from_raw(who.cast_unsigned())),
     };
     Ok(match found {
@@ -84,6 +85,7 @@ fn set_priority(cx: &mut Context, args: Args<'_>) -> Answer {
     let result = match which {
         0 => process::setpriority_process(Pid::from_raw(who), nice),
         1 => process::setpriority_pgrp(Pid::from_raw(who), nice),
+        _ if who == -1 => Err(rustix::io::Errno::SRCH),
         _ => process::setpriority_user(rustix::process::Uid::from_raw(who.cast_unsigned()), nice),
     };
     Ok(match result {
