@@ -10,7 +10,7 @@ const MOST: u64 = 64 << 20;
 
 /// The reason why a file was not read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum RefusedFile {
     /// The file is a device, for example.
     #[error("it is neither a regular file nor a pipe")]
     Kind,
@@ -23,22 +23,22 @@ pub(super) enum Refused {
 }
 
 /// Returns the bytes of a regular file or a pipe.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Refused> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, RefusedFile> {
     // A device is not even opened, which could change its state.
     check(&std::fs::metadata(path)?)?;
     let file = File::open(path)?;
     check(&file.metadata()?)?;
     let mut text = Vec::new();
     file.take(MOST + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MOST { Err(Refused::Size) } else { Ok(text) }
+    if text.len() as u64 > MOST { Err(RefusedFile::Size) } else { Ok(text) }
 }
 
-fn check(data: &Metadata) -> Result<(), Refused> {
+fn check(data: &Metadata) -> Result<(), RefusedFile> {
     let kind = data.file_type();
     match data.len() {
         // Opening a folder succeeds, and reading it says that it is one.
-        _ if !kind.is_file() && !kind.is_fifo() && !kind.is_dir() => Err(Refused::Kind),
-        len if kind.is_file() && len > MOST => Err(Refused::Size),
+        _ if !kind.is_file() && !kind.is_fifo() && !kind.is_dir() => Err(RefusedFile::Kind),
+        len if kind.is_file() && len > MOST => Err(RefusedFile::Size),
         _ => Ok(()),
     }
 }

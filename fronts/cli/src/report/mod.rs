@@ -16,7 +16,7 @@ mod bounded;
 mod chart;
 pub(crate) mod picture;
 
-use bounded::Refused;
+use bounded::RefusedFile;
 use largesse_terminal::name;
 use largesse_terminal::say::{self, complain};
 use largesse_terminal::table::Paper;
@@ -87,7 +87,7 @@ const MAKE: &str = "`largesse run --local SIZE --report FILE.json -- PROGRAM` wr
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the report {} cannot be read: {}; {MAKE}", name(.0), .1)]
-    Unreadable(PathBuf, Refused),
+    Unreadable(PathBuf, RefusedFile),
     #[error("{} {}{}", name(.0), .1, advice(.1))]
     NoPicture(PathBuf, NoPicture),
     #[error("{} {}{}", name(.0), .1, other_file(.1))]
