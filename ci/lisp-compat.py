@@ -9,6 +9,7 @@ never copied; a library for one of EusLisp's tests is built beside it. ci/lisp-c
 pass. Exits with 1 if a set is missing, and with 2 if a repository, eusgl or largesse-lisp is.
 """
 import collections, os, pathlib, re, shutil, subprocess, sys, tempfile
+from finished import finished
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/lisp-compat.md"
@@ -52,20 +53,9 @@ def run(words, folder, euslisp):
 
 
 def run_with(words, folder, environment):
-    with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-                                 stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            status = child.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            status = None
-        try:
-            os.killpg(child.pid, 9)
-        except ProcessLookupError:
-            pass
-        child.wait()
-        output.seek(0)
-        return status, output.read(1 << 24).decode(errors="replace")
+    """As `run`, with this environment."""
+    status, printed = finished(words, folder, environment, LIMIT)
+    return status, printed.decode(errors="replace")
 
 
 def ended(status):

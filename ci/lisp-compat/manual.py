@@ -8,9 +8,12 @@ a file is `name | form`, for a method `class :selector | form`. Lines that begin
 before the examples. A name in left-out.txt, `name | reason`, has no example.
 Prints a part of the page docs/lisp-compat.md. LARGESSE_LISP names the program [target/release/largesse-lisp].
 """
-import argparse, collections, os, pathlib, re, shutil, subprocess, sys, tempfile
+import argparse, collections, os, pathlib, re, shutil, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from finished import finished
+
 ROOT = HERE.parent.parent
 SHOW = ROOT / "fronts/lisp/tests/show.l"
 LIMIT = 60  # seconds for the examples of a chapter, or for those after one that ended the process
@@ -104,20 +107,7 @@ def run(program, text, folder):
     path = folder / "driver.l"
     path.write_text(text)
     environment = dict(os.environ, TERM="dumb", TZ="UTC", DISPLAY="")
-    with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen([program, str(path)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            child.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            pass
-        try:
-            os.killpg(child.pid, 9)
-        except ProcessLookupError:
-            pass
-        child.wait()
-        output.seek(0)
-        return output.read(1 << 24).decode("latin-1")
+    return finished([program, str(path)], folder, environment, LIMIT)[1].decode("latin-1")
 
 
 PRELUDE = """(lisp::install-error-handler #'(lambda (&rest all) (throw :failed (list 'error (cadr all)))))

@@ -111,6 +111,18 @@ fn forked_program_ends_in_half_of_its_peak() {
     half_is_enough(&stage, &program, &users());
 }
 
+/// Returns a command in which R forks while its vectors are near: each of `count` workers changes its share of the 16
+/// vectors of 8 MiB, one number in each 512 bytes.
+fn r_workers(count: u32) -> [String; 4] {
+    let script = format!(
+        "library(parallel); x <- lapply(1:16, function(k) rep_len(k + 0.5, 2^20))
+        f <- function(i) {{ for (k in seq(i, 16, by = {count})) x[[k]][seq(1, 2^20, by = 64)] <- i
+        sum(vapply(x, sum, 0)) }}
+        cat(unlist(mclapply(1:{count}, f, mc.cores = {count})), sum(vapply(x, sum, 0)), '\\n')"
+    );
+    ["Rscript", "--vanilla", "-e", &script].map(str::to_owned)
+}
+
 /// R forks while its vectors are near, and each worker changes half of them.
 #[test]
 fn r_workers_end_in_a_tight_group() {
@@ -118,10 +130,7 @@ fn r_workers_end_in_a_tight_group() {
         return;
     }
     let stage = Stage::new();
-    let script = "library(parallel); x <- lapply(1:16, function(k) rep_len(k + 0.5, 2^20))
-        f <- function(i) { for (k in seq(i, 16, by = 2)) x[[k]][seq(1, 2^20, by = 64)] <- i; sum(vapply(x, sum, 0)) }
-        cat(unlist(mclapply(1:2, f, mc.cores = 2)), sum(vapply(x, sum, 0)), '\n')";
-    let program = ["Rscript", "--vanilla", "-e", script].map(str::to_owned);
+    let program = r_workers(2);
     let killed = confine(&stage, 190, &program);
     if could_not_confine(&killed) {
         return;
@@ -140,10 +149,7 @@ fn r_workers_without_room_wait_for_others() {
         return;
     }
     let stage = Stage::new();
-    let script = "library(parallel); x <- lapply(1:16, function(k) rep_len(k + 0.5, 2^20))
-        f <- function(i) { for (k in seq(i, 16, by = 4)) x[[k]][seq(1, 2^20, by = 64)] <- i; sum(vapply(x, sum, 0)) }
-        cat(unlist(mclapply(1:4, f, mc.cores = 4)), sum(vapply(x, sum, 0)), '\n')";
-    let program = ["Rscript", "--vanilla", "-e", script].map(str::to_owned);
+    let program = r_workers(4);
     let done = confine(&stage, 180, &limited(&stage, &["--limit", "auto"], &program));
     if could_not_confine(&done) {
         return;

@@ -52,7 +52,7 @@ pub(crate) enum HeldCall {
     Listed(u64),
     /// The memory is not of the heap.
     NotOurs,
-    /// There is far memory meanwhile, whose pager pins pages itself.
+    /// The memory is far by now, and its pager pins pages itself.
     ByPager,
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
     match block {
         Some(block) => {
             if fill == Fill::Zero && !block.is_zero {
-                // SAFETY: the block has at least `size` bytes, and nobody else knows it.
+                // SAFETY: the block has at least `size` bytes, and no other code has its address yet.
                 unsafe { block.start.write_bytes(0, size) };
             }
             Some(block.start.as_ptr().cast())

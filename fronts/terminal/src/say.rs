@@ -75,7 +75,7 @@ pub fn errors(words: Arguments<'_>) {
 }
 
 fn complained(words: &str) {
-    // Nobody can be told that standard error cannot be written, and the exit status is that of an error already.
+    // That standard error cannot be written cannot be reported; the exit status is that of an error already.
     let _ = io::stderr().write_all(format!("{words}\n").as_bytes());
 }
 

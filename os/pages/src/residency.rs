@@ -16,7 +16,7 @@ pub struct Residency {
     pub node: Option<u32>,
 }
 
-/// What is known about the residency of a range of addresses.
+/// The residency of a range of addresses, as far as the kernel tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The residency was read page by page.

@@ -54,7 +54,7 @@ unsafe extern "C" fn called(function: u64, words: *mut u64) {
     let pod = Value(function);
     if cx.is_null() {
         let note = "largesse-lisp: a function of Lisp was called by a thread that runs no function of C; it returns 0\n";
-        // There is nobody to tell when even this fails.
+        // An error of this write cannot be reported anywhere.
         let _ = std::io::stderr().write_all(note.as_bytes());
         // SAFETY: the caller's promise.
         unsafe { words.write(0) };
