@@ -1,27 +1,26 @@
 #!/usr/bin/env python3
 """Compares every sequence function of Largesse's Lisp with EusLisp's, on every type of sequence.
 
-usage: sequences.py [--rounds N] [--size N] [--only FUNCTION] [--csv FILE]
+usage: sequences.py [--rounds N] [--size N] [--only FUNCTION] [--csv FILE | --quick]
 
 Both systems run sequences.l in turns. Prints the median of the ratios of their times for each function and type, and
-exits with 1 if Largesse takes more than 1.2 times as long somewhere. `--csv` appends the ratios to a file of
-docs/results/data; that needs a checkout without changes, whose commit the rows name.
+exits with 1 if Largesse takes more than 1.2 times as long somewhere. `--csv docs/results/data/lisp.csv` appends the
+ratios as the table `sequences`; that needs a checkout without changes, whose commit the rows name. `--quick` takes one
+round of short sequences, prints the rows, and exits with 0.
 """
 import argparse
-import csv
-import datetime
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
+
+import figures
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = pathlib.Path(__file__).with_suffix(".l")
 SLOWEST = 1.2
 TYPES = ["cons", "string", "vector", "float-vector", "integer-vector", "bit-vector", "coordinates"]
-COLUMNS = "subject,table,function,type,metric,unit,runs,median,spread,command,commit,machine,date".split(",")
 
 
 def times(command, settings):
@@ -37,7 +36,7 @@ def measured(lisp, rounds, settings):
     ratios = {}
     for _ in range(rounds):
         theirs, ours = times(["eusgl"], settings), times([lisp], settings)
-        for case in ours.keys() & theirs.keys():
+        for case in (case for case in ours if case in theirs):
             ratios.setdefault(case, []).append(max(ours[case], 1) / max(theirs[case], 1))
     return ratios
 
@@ -51,33 +50,19 @@ def table(ratios):
         print(f"{function:<{width}}", *(f"{statistics.median(cell):>14.2f}" if cell else " " * 14 for cell in cells))
 
 
-def append(path, ratios, command):
-    git = ["git", "-C", str(ROOT)]
-    if subprocess.run(git + ["status", "--porcelain"], capture_output=True, text=True).stdout:
-        sys.exit("sequences.py: the checkout has changes, so that no commit would name them")
-    commit = subprocess.run(git + ["rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
-    machine = f"{os.cpu_count()} × {model}, Linux {platform.release()}"
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        if new:
-            rows.writerow(COLUMNS)
-        for (function, kind), values in ratios.items():
-            median = statistics.median(values)
-            spread = f"{min(values):.2g}–{max(values):.2g}"
-            rows.writerow([path.stem, "sequences", function, kind, "time divided by EusLisp's", "", len(values),
-                           f"{median:.2g}", spread, command, commit, machine, datetime.date.today().isoformat()])
-
-
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--size", type=int, default=10000)
     options.add_argument("--time", type=int, default=20)
     options.add_argument("--only")
-    options.add_argument("--csv", type=pathlib.Path)
+    group = options.add_mutually_exclusive_group()
+    group.add_argument("--csv", type=pathlib.Path)
+    group.add_argument("--quick", action="store_true")
     given = options.parse_args()
+    commit = figures.commit() if given.csv else None
+    if given.quick:
+        given.rounds, given.size, given.time = 1, 100, 1
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     settings = {"SIZE": str(given.size), "TIME": str(given.time)} | ({"ONLY": given.only} if given.only else {})
     ratios = measured(str(target / "release/largesse-lisp"), given.rounds, settings)
@@ -85,7 +70,10 @@ def main():
         sys.exit("sequences.py: no times; are eusgl and largesse-lisp there?")
     table(ratios)
     if given.csv:
-        append(given.csv, ratios, " ".join(["benches/programs/lisp/sequences.py"] + sys.argv[1:]))
+        figures.append(given.csv, "sequences", ratios, commit)
+    if given.quick:
+        figures.show("sequences", ratios)
+        return 0
     slow = {case: statistics.median(values) for case, values in ratios.items() if statistics.median(values) > SLOWEST}
     for (function, kind), ratio in sorted(slow.items(), key=lambda it: -it[1]):
         print(f"slower: {function} of {kind}: {ratio:.2f}")

@@ -35,13 +35,13 @@ pub(crate) fn words(statistics: &Statistics) -> [Value; 2] {
 pub(crate) fn room(statistics: &Statistics) -> String {
     let pauses = &statistics.collections.pauses;
     let mut text = format!(
-        "{} objects of {} bytes were alive after the last collection\n{} bytes of blocks in use, {} bytes at most\n{} collections, {:.1} % of the time; the next one after {} more bytes\n",
+        "{} objects of {} bytes were alive after the last collection\n{} bytes of blocks in use, {} bytes at most\n{:.1} % of the time in collections, {} so far; the next one after {} more bytes\n",
         statistics.live_objects,
         statistics.live_bytes,
         statistics.used_bytes,
         statistics.limit_bytes,
-        pauses.count(),
         statistics.gc_share() * 100.0,
+        pauses.count(),
         statistics.budget_bytes,
     );
     if pauses.count() > 0 {

@@ -238,3 +238,22 @@ fn damaged_file_is_an_error() {
     });
     fs::remove_dir_all(folder).unwrap();
 }
+
+/// In a shared folder, another user may have put a link under any name that can be guessed.
+#[test]
+fn compiling_follows_no_link() {
+    let folder = folder("link");
+    let victim = folder.join("victim");
+    fs::write(&victim, "kept").unwrap();
+    let guessed = folder.join(format!("a.lc.{}", std::process::id()));
+    std::os::unix::fs::symlink(&victim, &guessed).unwrap();
+    compiled(&folder, "a", "(defun a () 1)", "nil");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["a.lc", guessed.file_name().unwrap().to_str().unwrap(), "victim"],
+        "no other file is left"
+    );
+}

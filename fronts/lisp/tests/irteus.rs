@@ -58,6 +58,45 @@ fn jskeus_files_load_in_order() {
     });
 }
 
+#[test]
+fn own_functions_replace_those_of_jskeus() {
+    let folder = std::env::temp_dir().join(format!("largesse-own-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("irteus")).unwrap();
+    with_lisp(|lisp| {
+        let names = value(lisp, "(apply #'append (mapcar #'cdr largesse::irteus-files))");
+        for name in names.trim_matches(['(', ')']).split_whitespace().map(|name| name.trim_matches('"')) {
+            let text = match name {
+                "irtgeo" => "(defun face-to-triangle (f) 'theirs)",
+                "irtrobot" => {
+                    "(in-package \"USER\") (defclass robot-model :super object :slots nil)
+                     (defmethod robot-model
+                       (:make-sole-polygon (vs)
+                         (remove-duplicates vs :test #'(lambda (x y) (eps-v= x y *epsilon*))))
+                       (:others (vs) (remove-duplicates vs :test #'(lambda (x y) (eps-v= x y 1)))))"
+                }
+                _ => "",
+            };
+            std::fs::write(folder.join("irteus").join(format!("{name}.l")), text).unwrap();
+        }
+        value(lisp, &format!("(load-irteus \"{}\")", folder.display()));
+        let triangle = "(instance face :init :vertices (list #f(0 0 0) #f(1 0 0) #f(0 1 0)))";
+        assert_eq!(value(lisp, &format!("(length (geo::face-to-triangle {triangle}))")), "1");
+        let method = "(prin1-to-string (assoc :make-sole-polygon (send robot-model :methods)))";
+        assert_ne!(value(lisp, &format!("(search \"spaced-vertices\" {method})")), "nil");
+        let points = "(list #f(0 0 0) #f(0 0 0.5) #f(0 0 0.004) #f(3 0 0) #f(0 0 0.503))";
+        value(lisp, "(setq robot (instance robot-model))");
+        assert_eq!(
+            value(lisp, &format!("(send robot :make-sole-polygon {points})")),
+            "(#f(0.0 0.0 0.004) #f(3.0 0.0 0.0) #f(0.0 0.0 0.503))"
+        );
+        assert_eq!(
+            value(lisp, &format!("(send robot :others {points})")),
+            "(#f(3.0 0.0 0.0) #f(0.0 0.0 0.503))"
+        );
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// Defines a mesh from the triangles of a cube, and its distance from a second one.
 const MESHES: &str = "
 (defun mesh (b)
@@ -141,5 +180,83 @@ fn setq_sets_slots() {
     with_lisp(|lisp| {
         value(lisp, "(progn (defclass pot :super object :slots (a b)) (setq p (instantiate pot)))");
         assert_eq!(value(lisp, "(progn (setq (p . a) 1 x 2 (p . b) 3) (list (p . a) x (p . b)))"), "(1 2 3)");
+        value(lisp, "(defun pour (pot) (setq (pot . a) 4 x 5 (pot . b) (+ 2 (pot . a))))");
+        let interpreted = value(lisp, "(list (pour p) (p . a) x (p . b))");
+        let message = error(lisp, "(pour 7)");
+        assert_eq!(value(lisp, "(compile 'pour)"), "pour");
+        assert_eq!(value(lisp, "(list (pour p) (p . a) x (p . b))"), interpreted);
+        assert_eq!(interpreted, "(6 4 5 6)");
+        assert_eq!(error(lisp, "(pour 7)"), message);
     });
+}
+
+#[test]
+fn warm_library_functions_become_machine_code() {
+    with_lisp(|lisp| {
+        let count = |lisp: &mut Interpreter| value(lisp, "(car (sys:compiled-library))");
+        let often = "(dotimes (i 100 (symbol-pname 'apple)) (symbol-pname 'apple))";
+        value(lisp, "(setq sys:*compile-after* nil)");
+        let (before, function) = (value(lisp, often), value(lisp, "(symbol-function 'symbol-pname)"));
+        let message = error(lisp, "(symbol-pname 5)");
+        assert_eq!(count(lisp), "0");
+        value(lisp, "(setq sys:*compile-after* 16)");
+        assert_eq!(value(lisp, often), before);
+        assert_eq!(count(lisp), "1");
+        assert_eq!(value(lisp, "(symbol-function 'symbol-pname)"), function);
+        assert_eq!(error(lisp, "(symbol-pname 5)"), message);
+        value(lisp, "(defun mine (s) (symbol-name s))");
+        value(lisp, "(dotimes (i 100) (mine 'apple))");
+        assert_eq!(count(lisp), "1");
+    });
+}
+
+#[test]
+fn machine_code_keeps_the_library_s_own_functions() {
+    with_lisp(|lisp| {
+        value(lisp, "(setq sys:*compile-after* 16)");
+        let dump = "(let ((out (make-string-output-stream))) \
+            (list (dump-structure out '(1 2)) (get-output-stream-string out)))";
+        let before = value(lisp, dump);
+        assert!(before.contains("(1 2)"), "{before}");
+        value(lisp, &format!("(dotimes (i 40) {dump})"));
+        assert_ne!(value(lisp, "(car (sys:compiled-library))"), "0");
+        value(lisp, "(defun largesse::dump-all (file objects named) 'mine)");
+        assert_eq!(value(lisp, dump), before);
+    });
+}
+
+#[test]
+fn jskeus_functions_and_methods_become_machine_code() {
+    let folder = std::env::temp_dir().join(format!("largesse-warm-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("irteus")).unwrap();
+    with_lisp(|lisp| {
+        let names = value(lisp, "(apply #'append (mapcar #'cdr largesse::irteus-files))");
+        for name in names.trim_matches(['(', ')']).split_whitespace().map(|name| name.trim_matches('"')) {
+            let text = if name == "irtmath" {
+                "(defun twice (x &key by) (* x (or by 2)))
+                 (defun sum-below (n) (let ((sum 0)) (dotimes (i n sum) (setq sum (+ sum i)))))
+                 (defclass counter :super object :slots (n))
+                 (defmethod counter (:add (&key (by 1)) (setq n (+ (or n 0) by))))"
+            } else {
+                ""
+            };
+            std::fs::write(folder.join("irteus").join(format!("{name}.l")), text).unwrap();
+        }
+        value(lisp, "(defun before (x) x)");
+        value(lisp, &format!("(load-irteus \"{}\")", folder.display()));
+        value(lisp, "(setq sys:*compile-after* 16)");
+        let message = error(lisp, "(twice 3 :of 4)");
+        value(lisp, "(setq c (instance counter))");
+        let all = "(dotimes (i 50 (list (twice 3 :by 5) (send c :add :by 3))) \
+            (before i) (twice i) (send c :add))";
+        assert_eq!(value(lisp, all), "(15 53)");
+        assert_eq!(value(lisp, "(car (sys:compiled-library))"), "2");
+        assert_eq!(value(lisp, "(consp (cdr (assoc :add (send counter :methods))))"), "nil");
+        assert_eq!(error(lisp, "(twice 3 :of 4)"), message);
+        // A loop makes a definition warm by itself.
+        value(lisp, "(setq sys:*compile-after* 1000)");
+        assert_eq!(value(lisp, "(list (sum-below 1000) (sum-below 10))"), "(499500 45)");
+        assert_eq!(value(lisp, "(car (sys:compiled-library))"), "3");
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -72,6 +72,12 @@ fn suites_give_expected_values() {
 }
 
 #[test]
+fn inlined_functions_agree_with_builtins() {
+    check(&["inlined.l"], settings(Sync::Safepoint, 0), 1);
+    check(&["inlined.l"], settings(Sync::Safepoint, 5000), 1);
+}
+
+#[test]
 fn files_and_processes_are_reached() {
     check(&["system.l", "debugger.l"], settings(Sync::Safepoint, 0), 1);
     check(&["system.l", "debugger.l"], settings(Sync::Safepoint, 1000), 1);
@@ -81,6 +87,12 @@ fn files_and_processes_are_reached() {
 fn functions_of_c_and_sockets_work() {
     check(&["foreign.l"], settings(Sync::Safepoint, 0), 1);
     check(&["foreign.l"], settings(Sync::Safepoint, 500), 1);
+}
+
+#[test]
+fn arriving_input_calls_functions() {
+    check(&["servers.l"], settings(Sync::Safepoint, 0), 1);
+    check(&["servers.l"], settings(Sync::Safepoint, 500), 1);
 }
 
 #[test]
@@ -159,6 +171,17 @@ fn out_of_memory_is_an_error() {
             assert_eq!(value(lisp, "(length (make-list 10000))"), "10000");
         }
         assert_eq!(value(lisp, "(handler-case (make-array 1000000000000) (error (e) 'no))"), "no");
+    });
+}
+
+#[test]
+fn duplicates_are_found_without_comparing_all_pairs() {
+    with_lisp(settings(Sync::Safepoint, 0), |lisp| {
+        value(lisp, "(setq l nil)");
+        value(lisp, "(dotimes (i 120000) (push (list i) l))");
+        let began = std::time::Instant::now();
+        assert_eq!(value(lisp, "(length (remove-duplicates (append l l)))"), "120000");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     });
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// Keep the rest in this store, named as for `largesse run` [default: a file in $TMPDIR or /var/tmp]
     #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
     pub(super) far: Option<OsString>,
-    /// Move this many bytes between memory and store at a time: auto, or 4K, 8K … 2M [default: auto]
+    /// Move this many bytes between memory and store at a time: auto, or 4K, 8K and so on to 2M [default: auto]
     #[arg(long, value_name = "auto|SIZE", allow_hyphen_values = true, help_heading = "Far memory")]
     pub(super) page_size: Option<OsString>,
     /// Print what was allocated and how, at the end

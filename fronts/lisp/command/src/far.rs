@@ -5,7 +5,7 @@
 //! need no privilege suffice, and no call is filtered.
 
 use largesse_far::totals::totals;
-use largesse_pager::{Count, PagerError};
+use largesse_pager::{Count, MappedParts, PagerError};
 use largesse_pages::fault::FaultError;
 use largesse_pages::{Reserved, SPAN};
 use largesse_paging::{Error, Far, FarBuilder, FarConfig, FarPager, start_broker};
@@ -45,7 +45,7 @@ pub(super) fn over(range: Reserved, config: &FarConfig) -> Result<(Far, FarRepor
     // The Lisp maps no other memory, so this range is never used.
     let none = builder.add_range(Reserved::new(SPAN, SPAN).map_err(|_| NO_ADDRESSES)?);
     let heap = builder.add_range(range);
-    let unstarted = builder.build(heap, none, config, lost).map_err(words)?;
+    let unstarted = builder.build(heap, (none, MappedParts::new()), config, lost).map_err(words)?;
     let (far, store) = unstarted.start().map_err(words)?;
     let report = FarReport { pager: Arc::clone(far.pager()), store: store.name };
     Ok((far, report))

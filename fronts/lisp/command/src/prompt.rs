@@ -4,7 +4,7 @@ use crate::exit::{failed, status};
 use crate::interrupt;
 use largesse_lisp::{Ended, Interpreter};
 use largesse_terminal::name;
-use largesse_terminal::say::{self, complain, complain_lines};
+use largesse_terminal::say::{self, complain, complain_lines, counted};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -135,7 +135,7 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
             }
             Err(Ended::Interrupted) => match lisp.resume() {
                 0 => complain!("interrupted"),
-                busy => complain!("interrupted; {busy} threads have not stopped yet"),
+                busy => complain!("interrupted; not yet stopped: {}", counted(busy as u64, "thread")),
             },
             Err(Ended::Quit(status)) => return status,
         }

@@ -117,13 +117,11 @@ enum Give {
     Joined,
 }
 
-/// Calls the function with successive heads (or tails) of the lists until one ends.
+/// Calls the function with successive heads (or tails) of the lists until one of them is nil. As in EusLisp, heads also
+/// end where the first list ends in an atom, or is one; every other atom is an error.
 fn map(cx: &mut Context, args: Args<'_>, heads: bool, give: Give) -> Answer {
     let lists = cx.mark();
     for list in &args[1..] {
-        if !list.is_list() {
-            return cx.type_error("list", *list);
-        }
         cx.push(*list)?;
     }
     let count = args.len() - 1;
@@ -131,7 +129,14 @@ fn map(cx: &mut Context, args: Args<'_>, heads: bool, give: Give) -> Answer {
     let answers = cx.mark();
     cx.push(Value::NIL)?;
     cx.push(Value::NIL)?;
-    while (0..count).all(|index| cx.root(lists, index).is_cons()) {
+    loop {
+        if let Some(index) = (0..count).find(|&index| !cx.root(lists, index).is_cons()) {
+            let end = cx.root(lists, index);
+            if end.is_nil() || (heads && index == 0) {
+                break;
+            }
+            return cx.type_error("list", end);
+        }
         let mark = cx.mark();
         for index in 0..count {
             let list = cx.root(lists, index);

@@ -151,7 +151,8 @@ fn mix(bits: u64) -> u64 {
     bits ^ bits >> 29
 }
 
-fn hash_eql(key: Value) -> u64 {
+/// Returns equal hashes for values that are `eql`.
+pub(super) fn hash_eql(key: Value) -> u64 {
     if key.is_object() {
         match key.header().kind() {
             ObjectKind::Float => return mix(key.get(1).0),

@@ -59,6 +59,7 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
         system::BUILTINS,
         vector::BUILTINS,
         crate::compile::BUILTINS,
+        crate::compile::LIBRARY_BUILTINS,
         crate::threads::BUILTINS,
         crate::numeric::BUILTINS,
         crate::numeric::JSKEUS_BUILTINS,

@@ -1,12 +1,16 @@
 //! Implements searching, counting and removing, with `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count` and
 //! `:from-end`.
 
-use super::sequence::{VectorSlice, build_like, copy_seq, items, joined, set_elt};
+use super::compare::eql;
+use super::hash::hash_eql;
+use super::sequence::{VectorSlice, build_like, copy_seq, in_heap, items, joined, set_elt, written_back};
 use super::vector::set_element;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::Value;
+use crate::value::{ObjectKind, Value};
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("FIND", 2, MANY, |cx, args| find(cx, args, Sort::Item, Give::Item)),
@@ -27,9 +31,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SUBSTITUTE", 3, MANY, |cx, args| substituted_copy(cx, args, Sort::Item)),
     builtin("SUBSTITUTE-IF", 3, MANY, |cx, args| substituted_copy(cx, args, Sort::If)),
     builtin("SUBSTITUTE-IF-NOT", 3, MANY, |cx, args| substituted_copy(cx, args, Sort::IfNot)),
-    builtin("NSUBSTITUTE", 3, MANY, |cx, args| substitute(cx, args, Sort::Item)),
-    builtin("NSUBSTITUTE-IF", 3, MANY, |cx, args| substitute(cx, args, Sort::If)),
-    builtin("NSUBSTITUTE-IF-NOT", 3, MANY, |cx, args| substitute(cx, args, Sort::IfNot)),
+    builtin("NSUBSTITUTE", 3, MANY, |cx, args| {
+        written_back(cx, args, 2, |cx, args| substitute(cx, args, Sort::Item))
+    }),
+    builtin("NSUBSTITUTE-IF", 3, MANY, |cx, args| {
+        written_back(cx, args, 2, |cx, args| substitute(cx, args, Sort::If))
+    }),
+    builtin("NSUBSTITUTE-IF-NOT", 3, MANY, |cx, args| {
+        written_back(cx, args, 2, |cx, args| substitute(cx, args, Sort::IfNot))
+    }),
     builtin("REMOVE-DUPLICATES", 1, MANY, remove_duplicates),
     builtin("DELETE-DUPLICATES", 1, MANY, remove_duplicates),
     builtin("MISMATCH", 2, MANY, mismatch),
@@ -79,7 +89,7 @@ impl Matcher {
     pub(super) fn matches(&self, cx: &mut Context, wanted: Value, item: Value) -> Result<bool, Exit> {
         let key = self.key(cx, item)?;
         let same = if self.test.is_nil() {
-            super::compare::eql(wanted, key)
+            eql(wanted, key)
         } else {
             !cx.apply(self.test, &[wanted, key])?.is_nil()
         };
@@ -163,6 +173,7 @@ fn find(cx: &mut Context, args: Args<'_>, sort: Sort, give: Give) -> Answer {
 
 /// Finds an item by `eql` in the storage of a vector.
 fn find_in_vector(cx: &mut Context, matcher: &Matcher, item: Value, vector: Value, give: Give) -> Answer {
+    let vector = in_heap(cx, vector)?;
     let slice = VectorSlice::of(cx, vector)?;
     let range = matcher.range(slice.range.len());
     let start = range.start;
@@ -224,10 +235,19 @@ fn remove(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
 
 /// Copies a vector without the elements that are `eql` to an item.
 fn without(cx: &mut Context, item: Value, vector: Value) -> Answer {
+    let vector = in_heap(cx, vector)?;
     let slice = VectorSlice::of(cx, vector)?;
     // An array may get another vector during the allocation.
     cx.push(slice.vector)?;
     let (mut kept, mut start, count) = (Vec::new(), 0, slice.range.len());
+    if let (ObjectKind::BitVector, gone @ 1..) = (slice.kind(), slice.count(item)) {
+        // The bits that stay are all the other one.
+        kept.push(slice.part(gone..count));
+        let rest = joined(cx, slice.kind(), slice.vector.header().class(), &kept)?;
+        let other = Value::fixnum(i64::from(item == Value::fixnum(0)));
+        VectorSlice::of(cx, rest)?.fill(cx, other)?;
+        return Ok(rest);
+    }
     while let Some(at) = slice.part(start..count).position(item, false) {
         if at > 0 {
             kept.push(slice.part(start..start + at));
@@ -245,14 +265,15 @@ fn delete(cx: &mut Context, args: Args<'_>) -> Answer {
         return remove(cx, args, Sort::Item);
     }
     if !args[1].is_list() {
-        return match VectorSlice::of(cx, args[1])?.position(args[0], false) {
-            Some(_) => without(cx, args[0], args[1]),
+        let vector = in_heap(cx, args[1])?;
+        return match VectorSlice::of(cx, vector)?.position(args[0], false) {
+            Some(_) => without(cx, args[0], vector),
             None => Ok(args[1]),
         };
     }
     let (mut first, mut before) = (args[1], Value::NIL);
     for tail in args[1].tails() {
-        if !super::compare::eql(args[0], tail.get(0)) {
+        if !eql(args[0], tail.get(0)) {
             before = tail;
         } else if before.is_nil() {
             first = tail.get(1);
@@ -279,7 +300,7 @@ fn substitute(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
     let matcher = Matcher::of(cx, args.from(3))?;
     let plain = matches!(sort, Sort::Item) && matcher.is_whole();
     if plain && args[2].is_list() {
-        for tail in args[2].tails().filter(|tail| super::compare::eql(args[1], tail.get(0))) {
+        for tail in args[2].tails().filter(|tail| eql(args[1], tail.get(0))) {
             tail.set(0, args[0]);
         }
         return Ok(args[2]);
@@ -308,12 +329,52 @@ fn substitute(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
     Ok(args[2])
 }
 
+/// An item of a set whose items are compared by `eql`.
+struct ByEql(Value);
+
+impl PartialEq for ByEql {
+    fn eq(&self, other: &ByEql) -> bool {
+        eql(self.0, other.0)
+    }
+}
+
+impl Eq for ByEql {}
+
+impl Hash for ByEql {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(hash_eql(self.0));
+    }
+}
+
+/// Number of items up to which comparing all takes less time than a hash.
+const FEW: usize = 8;
+
 /// Removes duplicates; the last of equal items stays, as in EusLisp.
 fn remove_duplicates(cx: &mut Context, args: Args<'_>) -> Answer {
     let matcher = Matcher::of(cx, args.from(1))?;
     let first = cx.mark();
     let length = items(cx, args[0])?;
     let kept = cx.mark();
+    if matcher.is_plain() {
+        let (mut last, mut later) = (Vec::new(), HashSet::new());
+        for index in (0..length).rev() {
+            let item = cx.root(first, index);
+            let is_known = if last.len() <= FEW {
+                last.iter().any(|other| eql(*other, item))
+            } else {
+                later.contains(&ByEql(item))
+            };
+            if !is_known {
+                last.push(item);
+                later.insert(ByEql(item));
+            }
+        }
+        last.reverse();
+        for item in &last {
+            cx.push(*item)?;
+        }
+        return build_like(cx, args[0], kept, last.len());
+    }
     'items: for index in 0..length {
         let item = cx.root(first, index);
         let key = matcher.key(cx, item)?;

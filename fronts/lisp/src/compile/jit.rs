@@ -1,5 +1,7 @@
 //! Holds the machine code.
 
+use super::passed::PassedForm;
+use crate::value::Value;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_codegen::settings::{self, Configurable as _};
 use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
@@ -12,11 +14,24 @@ const ROOM: usize = 1 << 30;
 /// A function that machine code calls: its name, its address, and its number of words besides the context.
 pub(super) type HelperAddress = (&'static str, fn() -> *const u8, usize);
 
+/// How much time the compiler spends on better code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Compiles quickly: no optimization, and one pass to allocate registers.
+    Low,
+    /// Compiles to fast code: optimization, and register allocation with backtracking.
+    High,
+}
+
 /// The compiler, with all machine code that it has made. The code is never freed.
 pub(crate) struct Compiler {
     pub(super) module: JITModule,
+    pub(super) effort: Effort,
     pub(super) helpers: Vec<FuncId>,
     functions: usize,
+    /// Forms that code names in backtraces.
+    #[expect(clippy::vec_box, reason = "code holds their addresses")]
+    forms: Vec<Box<PassedForm>>,
 }
 
 /// The two entry points of a function.
@@ -40,10 +55,23 @@ pub(super) fn words(module: &JITModule, count: usize) -> Signature {
 /// Starts a module whose machine code has `room` bytes of address space and calls `symbols` by their names.
 pub(crate) fn new_module(
     room: usize,
+    effort: Effort,
     symbols: impl IntoIterator<Item = (&'static str, *const u8)>,
 ) -> Result<JITModule, String> {
     let mut flags = settings::builder();
-    for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("use_colocated_libcalls", "false")] {
+    // The verifier looks for faults of the generator, which tests find.
+    let verifies = if cfg!(debug_assertions) { "true" } else { "false" };
+    let (optimization, registers) = match effort {
+        Effort::Low => ("none", "single_pass"),
+        Effort::High => ("speed", "backtracking"),
+    };
+    for (name, value) in [
+        ("opt_level", optimization),
+        ("regalloc_algorithm", registers),
+        ("is_pic", "false"),
+        ("use_colocated_libcalls", "false"),
+        ("enable_verifier", verifies),
+    ] {
         flags.set(name, value).map_err(|cause| cause.to_string())?;
     }
     let isa = cranelift_native::builder()
@@ -62,8 +90,9 @@ pub(crate) fn new_module(
 
 impl Compiler {
     /// Starts a compiler whose code calls `helpers`.
-    pub(super) fn new(helpers: &[HelperAddress]) -> Result<Compiler, String> {
-        let mut module = new_module(ROOM, helpers.iter().map(|(name, address, _)| (*name, address())))?;
+    pub(super) fn new(helpers: &[HelperAddress], effort: Effort) -> Result<Compiler, String> {
+        let mut module =
+            new_module(ROOM, effort, helpers.iter().map(|(name, address, _)| (*name, address())))?;
         let mut declared = Vec::new();
         for (name, _, count) in helpers {
             let signature = words(&module, count + 1);
@@ -72,7 +101,13 @@ impl Compiler {
                 .map_err(|cause| cause.to_string())?;
             declared.push(id);
         }
-        Ok(Compiler { module, helpers: declared, functions: 0 })
+        Ok(Compiler { module, effort, helpers: declared, functions: 0, forms: Vec::new() })
+    }
+
+    /// Returns the address of a form with those around it.
+    pub(super) fn passed_form(&mut self, form: Value, outer: *const PassedForm) -> *const PassedForm {
+        self.forms.push(Box::new(PassedForm { form, outer }));
+        self.forms.last().map_or(std::ptr::null(), |form| std::ptr::from_ref::<PassedForm>(form))
     }
 
     /// Declares a function of `count` words.

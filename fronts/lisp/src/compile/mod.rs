@@ -21,6 +21,7 @@ mod analyse;
 mod generate;
 mod jit;
 mod made;
+mod passed;
 mod refused;
 mod runtime;
 mod slot;
@@ -28,7 +29,7 @@ mod translate;
 mod tree;
 mod warm;
 
-pub(crate) use jit::{Compiler, new_module};
+pub(crate) use jit::{Compiler, Effort, new_module};
 pub(crate) use slot::source;
 
 use crate::builtin::{Args, Builtin, builtin};
@@ -38,11 +39,12 @@ use crate::eval::closure;
 use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 use analyse::FunctionSource;
-use made::{Made, make};
+use made::{Listing, Made, make};
 use refused::Refused;
 
 pub(crate) const BUILTINS: &[Builtin] =
-    &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble), warm::BUILTIN];
+    &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble)];
+pub(crate) use warm::BUILTINS as LIBRARY_BUILTINS;
 
 /// Returns the source of an interpreted or compiled function.
 fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<FunctionSource, Exit> {
@@ -85,7 +87,7 @@ fn say(cx: &mut Context, name: Value, why: &str) -> Result<(), Exit> {
 
 /// Compiles a function; prints the reason and returns none when it stays interpreted.
 fn compiled(cx: &mut Context, source: FunctionSource) -> Result<Option<Value>, Exit> {
-    match make(cx, source) {
+    match make(cx, source, Effort::High, Listing::None) {
         Ok(Made { code, constants, .. }) => {
             let template = cx.cons(source.name, source.lambda)?;
             cx.push(template)?;
@@ -170,7 +172,7 @@ fn disassemble(cx: &mut Context, args: Args<'_>) -> Answer {
             function_source(cx, if name.is_symbol() { name } else { Value::NIL }, function)?
         }
     };
-    match make(cx, source) {
+    match make(cx, source, Effort::High, Listing::Text) {
         Ok(Made { text, .. }) => {
             cx.write_bytes(Value::NIL, text.as_bytes())?;
             Ok(Value::NIL)

@@ -2,8 +2,9 @@
 //!
 //! A function returns a word: a value, or [`GONE`] for an exit, whose kind is then in the context.
 
+use super::passed::PassedForm;
 use super::slot;
-use crate::context::{Answer, Context, Fixed, RootMark};
+use crate::context::{Answer, Context, Fixed};
 use crate::error::{ErrorClass, Exit};
 use crate::eval::Saved;
 use crate::value::{ObjectKind, Value, symbol};
@@ -11,6 +12,9 @@ use crate::world::class;
 
 /// The word of an unbound slot stands for an exit, as no function returns it as its value.
 pub(super) const GONE: u64 = Value::UNBOUND.0;
+
+/// The word of an operand that is a float in a register. It is the word of no value.
+pub(super) const UNBOXED: Value = Value::UNBOUND;
 
 macro_rules! helpers {
     ($($(#[$about:meta])* $variant:ident $name:ident($($argument:ident: $type:ty),*) $body:expr;)*) => {
@@ -80,7 +84,16 @@ helpers! {
         cx.check_stack()?;
         cx.set_fixed(Fixed::Form, form);
         let code = if function.is_symbol_object() { function.get(symbol::FUNCTION) } else { function };
-        let value = if code.is_object() {
+        let value = if code.is(ObjectKind::Builtin) {
+            if function == cx.world.names.send && count >= 2 {
+                let class = cx.world.class_of(cx.root(first, 0));
+                cx.send_in_place(class, arguments, count)?
+            } else {
+                // Its object is not used after the call has begun, so that nothing need keep it alive.
+                let arguments = cx.arguments(first, count);
+                cx.call_builtin(code, arguments)?
+            }
+        } else if code.is_object() {
             cx.push(code)?;
             cx.call_object(code, first, count)?
         } else if code.car() == cx.world.names.macro_ {
@@ -101,11 +114,22 @@ helpers! {
         if function.car() == cx.world.names.macro_ { still_a_function(cx, name) } else { Ok(Value::NIL) }
     };
     Poll poll() |cx| cx.poll().map(|()| Value::NIL);
-    Overflow overflow() |cx| cx.stack_overflow().map(|()| Value::NIL);
-    /// Adds a form to the backtrace of an error that passes it.
-    Passed passed(form: Value) |cx, form| {
-        if cx.leaving == Exit::Error {
-            cx.failed_in(form);
+    /// Checks the stacks for a function with a number of roots, and polls.
+    Enter enter(roots: usize) |cx, roots| {
+        cx.check_stack()?;
+        if cx.roots_left() < roots + Context::RESERVE {
+            cx.stack_overflow()?;
+        }
+        cx.poll().map(|()| Value::NIL)
+    };
+    /// Adds forms to the backtrace of an error that passes them.
+    Passed passed(forms: *const PassedForm) |cx, forms| {
+        // SAFETY: the compiler never frees the forms that its code names.
+        let mut next = unsafe { forms.as_ref() };
+        while let Some(passed) = next.filter(|_| cx.leaving == Exit::Error) {
+            cx.failed_in(passed.form);
+            // SAFETY: as above.
+            next = unsafe { passed.outer.as_ref() };
         }
         Err(cx.leaving)
     };
@@ -136,6 +160,12 @@ helpers! {
     Cons cons(car: Value, cdr: Value) |cx, car, cdr| cx.cons(car, cdr);
     /// Allocates an integer that may be larger than a fixnum.
     Integer integer(number: i64) |cx, number| cx.integer_from(number);
+    /// Returns the word of a float, which is a new object if the float does not fit in a word.
+    Float float(bits: u64) |cx, bits| cx.float(f64::from_bits(bits));
+    /// Returns the word of an operand that may be a float in a register.
+    Box boxed(word: Value, bits: u64) |cx, word, bits| {
+        if word == UNBOXED { cx.float(f64::from_bits(bits)) } else { Ok(word) }
+    };
     ListPart list_part(form: Value, value: Value, index: usize) |cx, form, value, index| {
         cx.set_fixed(Fixed::Form, form);
         cx.list_part(value, index)
@@ -281,24 +311,29 @@ helpers! {
     };
     /// Sends a message, given (object selector . arguments).
     Send send(arguments: *mut Value, count: usize) |cx, arguments, count| {
-        let first = cx.mark_at(arguments);
-        let (object, selector) = (cx.root(first, 0), cx.root(first, 1));
         let mark = cx.mark();
-        let value = cx.send_pushed(object, selector, cx.mark_at(arguments.wrapping_add(2)), count - 2)?;
+        let class = cx.world.class_of(cx.root(cx.mark_at(arguments), 0));
+        let value = cx.send_in_place(class, arguments, count)?;
         cx.release(mark);
         Ok(value)
     };
     /// Sends a message to the superclass, given (object class selector . arguments).
     SendSuper send_super(arguments: *mut Value, count: usize) |cx, arguments, count| {
-        let mark = cx.mark();
-        let value = send_above(cx, arguments, cx.mark_at(arguments.wrapping_add(3)), count - 3)?;
+        let (mark, first) = (cx.mark(), cx.mark_at(arguments));
+        let (object, class) = (cx.root(first, 0), cx.root(first, 1));
+        let above = superclass(cx, class)?;
+        // The class is no longer needed: object and selector are to lie side by side.
+        let place = arguments.wrapping_add(1);
+        cx.put_root(cx.mark_at(place), object);
+        let value = cx.send_in_place(above, place, count - 1)?;
         cx.release(mark);
         Ok(value)
     };
     /// Sends a message to the superclass; the last argument is a list of further arguments.
     SendSuperAll send_super_all(arguments: *mut Value, count: usize) |cx, arguments, count| {
         let (mark, first) = (cx.mark(), cx.mark_at(arguments));
-        for index in 3..count - 1 {
+        let above = superclass(cx, cx.root(first, 1))?;
+        for index in [0, 2].into_iter().chain(3..count - 1) {
             cx.push(cx.root(first, index))?;
         }
         if count > 3 {
@@ -307,7 +342,7 @@ helpers! {
             }
         }
         let more = cx.above(mark);
-        let value = send_above(cx, arguments, mark, more)?;
+        let value = cx.send_in_place(above, Context::place(mark), more)?;
         cx.release(mark);
         Ok(value)
     };
@@ -319,13 +354,32 @@ fn exit_to(cx: &mut Context, exit: Exit, target: Value, value: Value) -> Answer 
     Err(exit)
 }
 
-fn send_above(cx: &mut Context, arguments: *mut Value, first: RootMark, count: usize) -> Answer {
-    let fixed = cx.mark_at(arguments);
-    let (object, class, selector) = (cx.root(fixed, 0), cx.root(fixed, 1), cx.root(fixed, 2));
+/// Returns the superclass of the class whose method sends a message to it.
+fn superclass(cx: &mut Context, class: Value) -> Answer {
     if !cx.is_class(class) {
         return cx.fail(ErrorClass::Control, "send-super outside of a method".to_owned());
     }
-    cx.send_as(class.slot(class::slot::SUPER), object, selector, first, count)
+    Ok(class.slot(class::slot::SUPER))
+}
+
+impl Context {
+    /// Sends a message, given adjacent roots (object selector . arguments), to the method of `class`. Machine code takes
+    /// its arguments (object owner . arguments) from the same roots.
+    #[inline]
+    fn send_in_place(&mut self, class: Value, arguments: *mut Value, count: usize) -> Answer {
+        let first = self.mark_at(arguments);
+        let (object, selector) = (self.root(first, 0), self.root(first, 1));
+        if !class.is_nil()
+            && let Some((owner, definition)) = self.find_method(class, selector)
+            && definition.is(ObjectKind::Compiled)
+            && self.has_slots_of(object, owner)
+        {
+            self.push(definition)?;
+            self.put_root(self.mark_at(arguments.wrapping_add(1)), owner);
+            return self.call_compiled(definition, first, count);
+        }
+        self.send_as(class, object, selector, self.mark_at(arguments.wrapping_add(2)), count - 2)
+    }
 }
 
 #[cold]

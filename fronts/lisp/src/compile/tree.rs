@@ -48,12 +48,33 @@ pub(super) enum Op {
     Cons,
     Add,
     Subtract,
+    Multiply,
+    Divide,
     /// Adds a constant, as the functions `1+` and `1-` do.
     Step(i64),
+    Absolute,
+    /// Converts a number to a float.
+    Float,
     Consp,
     Not,
     Eq,
     Compare(IntCC),
+    /// Compares a number with zero.
+    Sign(IntCC),
+    /// Reads an element of a vector or array.
+    Element,
+    /// Writes an element of a vector or array, and returns the new value.
+    SetElement,
+}
+
+/// Tells which function a name denotes at compilation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Callee {
+    /// The name has no function: each call checks it before the arguments.
+    Undefined,
+    Builtin,
+    /// The function is written in Lisp.
+    Program,
 }
 
 /// Selects an argument of the function.
@@ -110,18 +131,18 @@ pub(super) enum TreeNode {
     Argument(Argument),
     /// Checks that all given keys are known.
     CheckKeys(usize),
+    /// Evaluates an inlined operation, or calls `function`, a builtin, for operands that machine code does not handle.
     Inline {
         op: Op,
         form: Word,
-        head: Word,
+        function: Word,
         arguments: Vec<TreeNode>,
     },
-    /// Calls a function by name. `known` is false when the function was undefined at compilation: it is checked
-    /// before the arguments.
+    /// Calls a function by name.
     Call {
         form: Word,
         head: Word,
-        known: bool,
+        callee: Callee,
         arguments: Vec<TreeNode>,
     },
     /// Calls a function value.

@@ -46,6 +46,14 @@ pub(crate) struct Context {
     /// Address below which the machine stack counts as full.
     pub(crate) stack_limit: usize,
     pub(crate) methods: Box<[crate::world::CachedMethod]>,
+    /// Number of methods that this thread found in its cache.
+    pub(crate) method_hits: u64,
+    /// Number of methods that this thread did not find in its cache.
+    pub(crate) method_misses: u64,
+    /// Number of forms that the thread evaluated in the running interpreted definition.
+    pub(crate) evaluated: u32,
+    /// Interpreted definitions that the thread called.
+    pub(crate) called: Box<[crate::world::library::CalledDefinition]>,
     /// Number of fixed roots in use for the backtrace of an error, innermost call first.
     pub(crate) depth: usize,
     /// Tags of the active catches; each is on the root stack, too.
@@ -74,6 +82,8 @@ const STACK_RESERVE: usize = 192 << 10;
 impl Context {
     /// Offset of the address of the collector's context, for machine code.
     pub(crate) const GC_OFFSET: usize = std::mem::offset_of!(Context, gc);
+    /// Offset of the address of the root stack, for machine code.
+    pub(crate) const ROOTS_OFFSET: usize = std::mem::offset_of!(Context, roots);
     /// Number of words of the root stack that are free above every frame.
     pub(crate) const RESERVE: usize = roots::RESERVE;
 
@@ -94,6 +104,10 @@ impl Context {
             next_target: 0,
             stack_limit: here - (stack - STACK_RESERVE.min(stack / 2)),
             methods: vec![crate::world::CachedMethod::default(); crate::world::CACHED_METHODS].into(),
+            method_hits: 0,
+            method_misses: 0,
+            evaluated: 0,
+            called: crate::world::library::called_definitions(),
             depth: 0,
             catches: Vec::new(),
             leaving: Exit::Error,

@@ -36,7 +36,12 @@ impl Context {
     #[inline]
     pub(crate) fn call_list(&mut self, function: Value, first: RootMark, count: usize) -> Answer {
         match self.lambda_of(function) {
-            Some(lambda) => self.call_lambda(lambda.car(), lambda.cdr(), Value::NIL, false, first, count),
+            Some(lambda) => match self.warmed(function, lambda, None)? {
+                Some(compiled) => self.call_compiled(compiled, first, count),
+                None => self.counted(function, |it| {
+                    it.call_lambda(lambda.car(), lambda.cdr(), Value::NIL, false, first, count)
+                }),
+            },
             None => self.not_a_function(function),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};
-use crate::value::{ObjectKind, Value, flag};
+use crate::value::{ObjectKind, Value, flag, symbol};
 use crate::world::class;
 
 /// Indices of the slots of a closure, after the header.
@@ -203,8 +203,13 @@ impl Context {
                 has_rest = true;
             } else if mode == names.key {
                 let variable = if item.is_cons() { item.get(0) } else { item };
-                let key = if variable.is_cons() { variable.get(0) } else { self.keyword_of(variable)? };
-                let given = self.key_argument(key, first, index, count);
+                let given = if variable.is_cons() {
+                    self.key_argument(variable.get(0), first, index, count)
+                } else if variable.is_symbol_object() {
+                    self.named_argument(variable, first, index, count)
+                } else {
+                    return self.type_error("variable", variable).map(|_: Value| ());
+                };
                 if variable.is_cons() {
                     let spec = self.cons(variable.cadr(), item.get(1))?;
                     self.push(spec)?;
@@ -265,12 +270,19 @@ impl Context {
         self.bind_parameters(pattern, Value::NIL, first, count)
     }
 
-    fn keyword_of(&mut self, variable: Value) -> Answer {
-        if !variable.is_symbol_object() {
-            return self.type_error("variable", variable);
-        }
-        let name = variable.get(crate::value::symbol::NAME);
-        self.keyword(&name.text())
+    /// Returns the value after the keyword with a variable's name among the arguments from index `from` on.
+    fn named_argument(&self, variable: Value, first: RootMark, from: usize, count: usize) -> Option<Value> {
+        let name = variable.get(symbol::NAME);
+        let keywords = self.world.names.test.get(symbol::PACKAGE);
+        let is_key = |key: Value| {
+            key.is_symbol_object()
+                && key.get(symbol::PACKAGE) == keywords
+                && key.get(symbol::NAME).bytes() == name.bytes()
+        };
+        (from..count.saturating_sub(1))
+            .step_by(2)
+            .find(|&at| is_key(self.root(first, at)))
+            .map(|at| self.root(first, at + 1))
     }
 
     /// Returns the value after a key among the arguments from index `from` on.
@@ -281,10 +293,8 @@ impl Context {
         from: usize,
         count: usize,
     ) -> Option<Value> {
-        (from..count.saturating_sub(1))
-            .step_by(2)
-            .find(|&at| self.root(first, at) == key)
-            .map(|at| self.root(first, at + 1))
+        let given = self.arguments(first, count).from(from);
+        given.chunks_exact(2).find(|pair| pair[0] == key).map(|pair| pair[1])
     }
 
     /// Checks that parameters with `&key` know every given key.
@@ -295,9 +305,12 @@ impl Context {
         from: usize,
         count: usize,
     ) -> Result<(), Exit> {
+        if from >= count {
+            return Ok(());
+        }
         let wanted = self.world.names.allow_other_keys;
         let allow_others = parameters.iter().any(|item| item == wanted);
-        self.check_keys(parameters, allow_others, first, from.min(count), count)
+        self.check_keys(parameters, allow_others, first, from, count)
     }
 
     fn check_keys(
@@ -337,9 +350,7 @@ impl Context {
             if variable.is_cons() {
                 return variable.get(0) == key;
             }
-            variable.is_symbol_object()
-                && variable.get(crate::value::symbol::NAME).bytes()
-                    == key.get(crate::value::symbol::NAME).bytes()
+            variable.is_symbol_object() && variable.get(symbol::NAME).bytes() == key.get(symbol::NAME).bytes()
         })
     }
 }

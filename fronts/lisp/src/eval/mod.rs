@@ -79,6 +79,7 @@ impl Context {
     }
 
     fn eval_pushed(&mut self, form: Value, mark: RootMark) -> Answer {
+        self.evaluated = self.evaluated.wrapping_add(1);
         let head = form.get(0);
         if form.get(1).is_symbol_object() {
             return self.dotted_slot(form);

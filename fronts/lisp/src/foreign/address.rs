@@ -78,6 +78,48 @@ pub(crate) fn foreign_bytes(cx: &mut Context, value: Value) -> Result<Vec<u8>, E
     bytes_at(cx, address_of(value), foreign_length(value))
 }
 
+/// Returns an element of a foreign string.
+pub(crate) fn foreign_byte(cx: &mut Context, value: Value, index: usize) -> Result<u8, Exit> {
+    let mut byte = [0];
+    let address = element_address(cx, value, index)?;
+    read(cx, address, &mut byte)?;
+    Ok(byte[0])
+}
+
+/// Writes bytes to a foreign string, from an element on.
+pub(crate) fn set_foreign_bytes(
+    cx: &mut Context,
+    value: Value,
+    index: usize,
+    bytes: &[u8],
+) -> Result<(), Exit> {
+    let Some(last) = (index + bytes.len()).checked_sub(1) else { return Ok(()) };
+    element_address(cx, value, last)?;
+    write(cx, address_of(value).wrapping_add(index as u64), bytes)
+}
+
+/// Writes a character to a foreign string.
+pub(crate) fn set_foreign_element(
+    cx: &mut Context,
+    string: Value,
+    index: usize,
+    character: Value,
+) -> Result<(), Exit> {
+    match character.as_fixnum().map(u8::try_from) {
+        Some(Ok(byte)) => set_foreign_bytes(cx, string, index, &[byte]),
+        _ => cx.type_error("character", character),
+    }
+}
+
+/// Returns the address of an element of a foreign string.
+fn element_address(cx: &mut Context, value: Value, index: usize) -> Result<u64, Exit> {
+    let length = foreign_length(value);
+    if index >= length {
+        return cx.range_error(Value::fixnum(index as i64), length);
+    }
+    Ok(address_of(value).wrapping_add(index as u64))
+}
+
 /// Returns the bytes at an address, read in parts: a size that is too large meets missing memory first.
 pub(super) fn bytes_at(cx: &mut Context, address: u64, size: usize) -> Result<Vec<u8>, Exit> {
     /// Bytes of a part.

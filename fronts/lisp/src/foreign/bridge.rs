@@ -4,7 +4,7 @@
 //! call passes through a few instructions made for each function: C expects the number of vector registers in `al` when
 //! the function takes any number of arguments, and code that does not know the declaration passes the upper bound.
 
-use crate::compile::new_module;
+use crate::compile::{Effort, new_module};
 use cranelift_codegen::ir::{
     AbiParam, InstBuilder as _, MemFlagsData, Signature, StackSlotData, StackSlotKind, Type, types,
 };
@@ -77,7 +77,7 @@ impl Bridges {
     }
 
     fn new() -> Result<Bridges, String> {
-        let module = new_module(ROOM, [])?;
+        let module = new_module(ROOM, Effort::High, [])?;
         Ok(Bridges { module, calls: HashMap::new(), entries: HashMap::new(), functions: 0 })
     }
 

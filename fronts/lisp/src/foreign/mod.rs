@@ -26,7 +26,9 @@ mod library;
 mod memory;
 
 use crate::builtin::{Builtin, builtin};
-pub(crate) use address::{foreign_bytes, foreign_length, is_foreign_string};
+pub(crate) use address::{
+    foreign_byte, foreign_bytes, foreign_length, is_foreign_string, set_foreign_bytes, set_foreign_element,
+};
 pub(crate) use bridge::Bridges;
 
 pub(crate) const BUILTINS: &[Builtin] = &[

@@ -11,15 +11,18 @@
 //! 1. Programs may store any value in a slot: each value read from a slot is checked before use.
 //! 2. Threads share bodies without locks; this module keeps no pointer into a vector across an allocation.
 
+mod bridges;
 pub(crate) mod collide;
 mod collision;
 mod compose;
 mod composition;
+mod ears;
 mod hull;
 mod interference;
 mod measures;
 mod parts;
 mod ring;
+mod spaced;
 mod weave;
 
 use crate::builtin::{Builtin, builtin};
@@ -40,6 +43,9 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("GEOMETRY::FACES-IN-BOX", 2, 2, interference::faces_in_box),
     builtin("GEOMETRY::FACES-MEET-P", 6, 6, interference::faces_meet_p),
     builtin("GEOMETRY::WEAVE-RINGS", 3, 5, weave::weave_rings),
+    builtin("GEOMETRY::CLIP-EARS", 7, 7, ears::clip_ears),
+    builtin("GEOMETRY::SHORTEST-BRIDGE", 2, 2, bridges::shortest_bridge),
+    builtin("GEOMETRY::SPACED-POINTS", 2, 2, spaced::spaced_points),
     builtin("GEOMETRY::HULL-RINGS", 1, 1, weave::hull_rings),
     builtin("GEOMETRY::COMPOSE-RINGS", 3, 3, composition::compose_rings),
     builtin("GEOMETRY::PQPMAKEMODEL", 0, 0, collision::make_mesh),
@@ -69,5 +75,6 @@ pub(crate) const SOURCES: &[&str] = &[
     include_str!("collision.l"),
     include_str!("viewing.l"),
     include_str!("graphics.l"),
+    include_str!("triangles.l"),
     include_str!("irteus.l"),
 ];

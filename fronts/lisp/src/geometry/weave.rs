@@ -56,7 +56,8 @@ pub(super) fn weave_rings(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.root(faces, 0))
 }
 
-fn check_class(cx: &mut Context, value: Value, slots: usize, wanted: &str) -> Result<(), Exit> {
+/// Checks that a value is a class whose instances have at least a number of slots.
+pub(super) fn check_class(cx: &mut Context, value: Value, slots: usize, wanted: &str) -> Result<(), Exit> {
     if cx.is_class(value) && value.slot(class::slot::VARIABLES).length() >= slots {
         return Ok(());
     }
@@ -64,7 +65,7 @@ fn check_class(cx: &mut Context, value: Value, slots: usize, wanted: &str) -> Re
 }
 
 /// Sets all slots of a polygon but its edges.
-fn describe(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit> {
+pub(super) fn describe(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit> {
     let corners = cx.points(ring)?;
     let [.., last] = corners[..] else {
         return cx.type_error("ring of vertices", ring);

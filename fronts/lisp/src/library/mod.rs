@@ -20,6 +20,8 @@ const SOURCES: &[&str] = &[
     include_str!("system.l"),
     include_str!("foreign.l"),
     include_str!("tables.l"),
+    include_str!("memory.l"),
+    include_str!("regexp.l"),
     include_str!("infix.l"),
     include_str!("prompt.l"),
     include_str!("debugger.l"),

@@ -1,11 +1,12 @@
 //! Decomposes matrices into singular values and eigenvalues, under the names that jskeus gives these functions.
 
+use super::eigenvalues::eigenvalues;
 use super::matrix::Matrix;
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::Value;
-use nalgebra::{DMatrix, SVD, Schur, SymmetricEigen};
+use nalgebra::{DMatrix, SVD, SymmetricEigen};
 
 /// Largest number of steps of an iteration before the matrix counts as not decomposable.
 const STEPS: usize = 10_000;
@@ -106,14 +107,7 @@ pub(super) fn sv_solve(cx: &mut Context, args: Args<'_>) -> Answer {
 /// first.
 pub(super) fn qr_decompose(cx: &mut Context, args: Args<'_>) -> Answer {
     let m = square(cx, args[0])?;
-    let schur = copied(m).and_then(|m| Schur::try_new(m, f64::EPSILON, STEPS));
-    let Some(schur) = schur else { return Ok(Value::NIL) };
-    let mut values: Vec<(f64, f64)> = schur.complex_eigenvalues().iter().map(|z| (z.re, z.im)).collect();
-    for i in 1..values.len() {
-        if values[i - 1].1 > 0.0 && values[i].1 == -values[i - 1].1 {
-            values.swap(i - 1, i);
-        }
-    }
+    let Some(values) = copied(m).and_then(eigenvalues) else { return Ok(Value::NIL) };
     let (real, imaginary): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
     cx.list_of([&|cx| cx.floats_from(&real), &|cx| cx.floats_from(&imaginary)])
 }

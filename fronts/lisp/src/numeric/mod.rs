@@ -2,6 +2,7 @@
 
 mod angles;
 mod decompose;
+mod eigenvalues;
 mod linear;
 mod lu;
 mod lu_in_place;

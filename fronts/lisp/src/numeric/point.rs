@@ -45,6 +45,11 @@ pub(crate) fn turn(a: Point, b: Point, c: Point, normal: Point) -> f64 {
     dot(cross(sub(b, a), sub(c, b)), normal)
 }
 
+/// Returns whether `a` is less than `b`; as in EusLisp, also if either is NaN.
+pub(crate) fn less(a: f64, b: f64) -> bool {
+    a < b || a.is_nan() || b.is_nan()
+}
+
 /// Returns the angle from `a` to `b` about `normal`; exactly 0 or pi when they are nearly parallel.
 pub(crate) fn angle(a: Point, b: Point, normal: Point) -> f64 {
     const PARALLEL: f64 = 1e-10;

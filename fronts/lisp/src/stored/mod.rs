@@ -21,7 +21,9 @@ use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{Value, symbol};
 use read::Reader;
-use std::io::Write as _;
+use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::SystemTime;
 use write::Writer;
@@ -62,14 +64,18 @@ fn store(cx: &mut Context, args: Args<'_>) -> Answer {
     for entry in args[1].iter() {
         Writer::new(&mut bytes).value(cx, entry)?;
     }
-    let new = format!("{path}.{}", std::process::id());
-    let written = cx.blocked(|| {
-        let done = std::fs::File::create(&new).and_then(|mut file| file.write_all(&bytes));
-        let done = done.and_then(|()| std::fs::rename(&new, &path));
-        done.inspect_err(|_| _ = std::fs::remove_file(&new))
-    });
+    let written = cx.blocked(|| replace(&path, &bytes));
     cx.io(written, &path)?;
     Ok(args[0])
+}
+
+/// Gives the file `path` new contents in one step. They are first written to a new file in the same folder, which is
+/// made under a random name: other users of a shared folder can neither guess it nor put a link there.
+fn replace(path: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = format!("{path}.{:016x}", RandomState::new().build_hasher().finish());
+    let mut file = File::create_new(&new)?;
+    let done = file.write_all(bytes).and_then(|()| std::fs::rename(&new, path));
+    done.inspect_err(|_| _ = std::fs::remove_file(&new))
 }
 
 /// Returns whether a text was written by `compile-file`.

@@ -20,3 +20,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Returns the kernel's number of the calling thread.
+pub(crate) fn kernel_thread() -> i32 {
+    largesse_pages::thread_id().cast_signed()
+}

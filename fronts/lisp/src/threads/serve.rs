@@ -49,6 +49,7 @@ impl Drop for Watch<'_> {
 
 fn serve(world: Arc<LispWorld>, handle: ThreadHandle<Lisp>, worker: &Arc<Worker>, stack: usize) {
     let _watch = Watch(worker);
+    worker.kernel_thread.store(super::kernel_thread(), Ordering::Relaxed);
     let mut cx = Context::new(world, handle.enter(), stack);
     cx.set_fixed(Fixed::Thread, worker.object);
     loop {

@@ -2,7 +2,7 @@
 
 use super::wait::Semaphore;
 use crate::value::Value;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 /// A worker evaluates calls in a thread of its own.
 pub(crate) struct Worker {
@@ -13,6 +13,8 @@ pub(crate) struct Worker {
     pub(super) done: Semaphore,
     /// Whether a thread will wait for the result; otherwise the worker returns to the pool by itself.
     pub(super) waited_for: AtomicBool,
+    /// The kernel's number of its thread, or 0 before the thread has begun.
+    pub(super) kernel_thread: AtomicI32,
     /// Number of interrupts before the work began.
     pub(super) interrupts: AtomicU32,
 }
@@ -43,8 +45,16 @@ impl Worker {
             requested: Semaphore::default(),
             done: Semaphore::default(),
             waited_for: AtomicBool::new(false),
+            kernel_thread: AtomicI32::new(0),
             interrupts: AtomicU32::new(0),
         }
+    }
+
+    /// Returns the kernel's number of the worker's thread once the thread has begun.
+    pub(crate) fn kernel_thread(&self) -> Option<i32> {
+        // Relaxed: the number says nothing about other memory.
+        let number = self.kernel_thread.load(Ordering::Relaxed);
+        (number != 0).then_some(number)
     }
 
     pub(crate) fn object(&self) -> Value {

@@ -20,8 +20,8 @@ mod number;
 mod object;
 
 pub(crate) use circle::Circle;
-pub(crate) use number::MOST_POSITIVE;
-pub(crate) use object::{Header, ObjectKind, flag};
+pub(crate) use number::{MOST_POSITIVE, NEGATIVE_ZERO, SHIFT, ZERO};
+pub(crate) use object::{Header, ObjectKind, copy_words, flag};
 
 use largesse_gc::POISON;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,10 +2,10 @@
 
 use super::Value;
 
-const ZERO: Value = Value(0x23);
-const NEGATIVE_ZERO: Value = Value(0x33);
+pub(crate) const ZERO: Value = Value(0x23);
+pub(crate) const NEGATIVE_ZERO: Value = Value(0x33);
 /// This offset makes the exponents near 1 start with binary 10, the tag, after the rotation.
-const SHIFT: u64 = 1 << 60;
+pub(crate) const SHIFT: u64 = 1 << 60;
 
 /// This is the largest fixnum; the smallest is its negative minus 1.
 pub(crate) const MOST_POSITIVE: i64 = (1 << 61) - 1;

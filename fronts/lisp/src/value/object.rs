@@ -210,3 +210,24 @@ impl Value {
         String::from_utf8_lossy(self.bytes())
     }
 }
+
+/// Copies words in order, each of them atomically, as relaxed loads and stores do. The lengths are equal.
+pub(crate) fn copy_words(from: &[AtomicU64], to: &[AtomicU64]) {
+    assert_eq!(from.len(), to.len());
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: both slices have `rcx` words, which may be written while others read them, and the direction flag is
+    // clear. The processor moves whole words or aligned groups of them, so that no reader sees a part of one.
+    unsafe {
+        core::arch::asm!(
+            "rep movsq",
+            inout("rcx") from.len() => _,
+            inout("rsi") from.as_ptr() => _,
+            inout("rdi") to.as_ptr() => _,
+            options(nostack, preserves_flags)
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    for (from, to) in from.iter().zip(to) {
+        to.store(from.load(std::sync::atomic::Ordering::Relaxed), std::sync::atomic::Ordering::Relaxed);
+    }
+}

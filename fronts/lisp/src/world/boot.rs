@@ -6,7 +6,7 @@ use crate::error::{ErrorClass, Exit, slot};
 use crate::heap::Lisp;
 use crate::value::{Value, flag, symbol};
 use largesse_gc::Heap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 impl LispWorld {
@@ -20,12 +20,15 @@ impl LispWorld {
             signals: super::PendingSignals::default(),
             collections_told: AtomicU64::new(0),
             signals_handled: AtomicU64::new(0),
-            library_methods: std::sync::OnceLock::new(),
+            warm: super::library::WarmLibrary::default(),
             method_epoch: AtomicU64::new(1),
+            caches_methods: AtomicBool::new(true),
             bindings: Mutex::default(),
             gensyms: AtomicU64::new(0),
             pool: crate::threads::ThreadPool::default(),
+            first_thread: crate::threads::kernel_thread(),
             compiler: Mutex::default(),
+            warm_compiler: Mutex::default(),
             bridges: Mutex::default(),
             started: std::time::Instant::now(),
             arguments,
@@ -109,10 +112,11 @@ impl Context {
         self.define_special(names.read_base, ten);
         self.define_special(names.print_base, ten);
         self.define_special(names.print_case, names.downcase);
+        self.define_special(names.compile_after, Value::fixnum(super::library::MUCH));
         crate::eval::special::install(self)?;
         crate::builtins::install(self)?;
         crate::library::load(self)?;
-        self.note_library_methods();
+        self.note_library(true);
         Ok(())
     }
 }

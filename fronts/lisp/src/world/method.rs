@@ -15,27 +15,18 @@ impl Context {
         let place = place(class, selector);
         let cached = &self.methods[place];
         if cached.epoch == epoch && cached.class == class.0 && cached.selector == selector.0 {
+            self.method_hits += 1;
             return Some((Value(cached.found.0), Value(cached.found.1)));
         }
+        self.method_misses += 1;
         let (owner, definition) = look_up(class, selector)?;
-        let same = cached.class == class.0 && cached.selector == selector.0 && cached.found.1 == definition.0;
-        let calls = if same { cached.calls } else { 0 };
-        self.methods[place] = CachedMethod {
-            epoch,
-            class: class.0,
-            selector: selector.0,
-            found: (owner.0, definition.0),
-            calls,
-        };
+        // Relaxed: `methods_changed` has emptied the caches.
+        if !self.world.caches_methods.load(Ordering::Relaxed) {
+            return Some((owner, definition));
+        }
+        self.methods[place] =
+            CachedMethod { epoch, class: class.0, selector: selector.0, found: (owner.0, definition.0) };
         Some((owner, definition))
-    }
-
-    /// Counts a call of a method that was just found for a class; returns the number of calls.
-    #[inline]
-    pub(crate) fn count_call(&mut self, class: Value, selector: Value) -> u32 {
-        let cached = &mut self.methods[place(class, selector)];
-        cached.calls = cached.calls.saturating_add(1);
-        cached.calls
     }
 
     /// Invalidates every thread's method cache.

@@ -3,7 +3,7 @@
 use crate::value::Value;
 
 /// Number of entries of a thread's method cache.
-pub(crate) const CACHED_METHODS: usize = 1024;
+pub(crate) const CACHED_METHODS: usize = 4096;
 
 /// A cached lookup is valid while its epoch is the world's.
 #[derive(Clone, Copy, Default)]
@@ -13,8 +13,6 @@ pub(crate) struct CachedMethod {
     pub(super) selector: u64,
     /// The class that defines the method, and its definition.
     pub(super) found: (u64, u64),
-    /// Number of calls that were counted: those of interpreted methods.
-    pub(super) calls: u32,
 }
 
 /// Returns the index of the entry for a class and a selector.

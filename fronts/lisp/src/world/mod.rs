@@ -7,6 +7,7 @@
 mod boot;
 pub(crate) mod class;
 mod classes;
+pub(crate) mod library;
 mod method;
 mod method_cache;
 mod names;
@@ -18,7 +19,7 @@ mod tables;
 
 pub(crate) use method_cache::{CACHED_METHODS, CachedMethod};
 pub(crate) use names::Names;
-pub(crate) use native::{Native, OpenFile};
+pub(crate) use native::{Native, OpenFile, QueueStream};
 pub(crate) use package::{KEYWORD, LISP, Package, USER};
 pub(crate) use signals::PendingSignals;
 pub(crate) use tables::Tables;
@@ -26,7 +27,7 @@ pub(crate) use tables::Tables;
 use crate::heap::Lisp;
 use crate::value::Value;
 use largesse_gc::Heap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 /// The world is the part of a running Lisp that its threads share.
@@ -44,16 +45,22 @@ pub(crate) struct LispWorld {
     pub(crate) signals_handled: AtomicU64,
     /// Epoch that every definition of a method increments: caches of an older epoch are stale.
     pub(crate) method_epoch: AtomicU64,
+    /// Whether threads add the methods that they look up to their caches.
+    pub(crate) caches_methods: AtomicBool,
     /// Number of special variables that have a binding number; locked while one is assigned.
     pub(crate) bindings: Mutex<u32>,
     pub(crate) gensyms: AtomicU64,
     pub(crate) pool: crate::threads::ThreadPool,
-    /// The compiler, created at its first use.
+    /// The kernel's number of the thread that started this Lisp.
+    pub(crate) first_thread: i32,
+    /// The compiler for `compile`, created at its first use.
     pub(crate) compiler: Mutex<Option<crate::compile::Compiler>>,
+    /// The compiler for definitions of the library in which much is evaluated.
+    pub(crate) warm_compiler: Mutex<Option<crate::compile::Compiler>>,
     /// The machine code that calls functions of C and is called by them, created at its first use.
     pub(crate) bridges: Mutex<Option<crate::foreign::Bridges>>,
-    /// Definitions of the library's methods; they are pinned.
-    pub(crate) library_methods: std::sync::OnceLock<std::collections::HashSet<Value>>,
+    /// Definitions of the library, and the machine code of those in which much was evaluated.
+    pub(crate) warm: library::WarmLibrary,
     pub(crate) started: std::time::Instant,
     /// The files on the command line and the program's arguments, for `*argv*`.
     pub(crate) arguments: Vec<String>,

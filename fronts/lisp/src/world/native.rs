@@ -1,4 +1,4 @@
-//! Holds native objects that Lisp objects refer to: files, sockets, locks, threads, collision models.
+//! Holds native objects that Lisp objects refer to: files, sockets, queues, locks, threads, collision models.
 
 use crate::geometry::collide::CollisionModel;
 use crate::threads::{Semaphore, Worker};
@@ -17,10 +17,25 @@ pub(crate) struct OpenFile {
     pub(crate) unread: Option<u8>,
 }
 
+/// A stream of bytes on a message queue.
+pub(crate) struct QueueStream {
+    /// The kernel's number of the queue.
+    pub(crate) number: i32,
+    /// Number of bytes that the stream sends in one message.
+    pub(crate) size: usize,
+    /// The last message received, or the bytes that were not sent yet.
+    pub(crate) text: Vec<u8>,
+    /// Number of bytes of the last message that were read.
+    pub(crate) read: usize,
+    /// Whether the stream sends messages; otherwise it receives them.
+    pub(crate) writes: bool,
+}
+
 /// A clone of a native object refers to the same one.
 #[derive(Clone)]
 pub(crate) enum Native {
     File(Arc<Mutex<OpenFile>>),
+    Queue(Arc<Mutex<QueueStream>>),
     Mutex(Arc<crate::threads::LispMutex>),
     Condition(Arc<crate::threads::Condition>),
     Semaphore(Arc<Semaphore>),

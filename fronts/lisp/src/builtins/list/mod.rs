@@ -12,7 +12,7 @@ use crate::context::{Answer, Context};
 use crate::value::{ObjectKind, Value};
 use crate::world::class;
 use copy::{append, butlast, copy_alist, copy_tree, nconc};
-pub(crate) use copy::{copy, reverse_onto};
+pub(crate) use copy::{copy, copy_onto, reverse_onto};
 use sets::{
     adjoin, assoc, assoc_if, difference, exclusive_or, intersection, member, member_if, subsetp, union,
 };

@@ -1,13 +1,14 @@
 //! Creates sequences: copies, parts, conversions.
 
 use super::change::bounds;
-use super::elements::{items, length};
+use super::elements::{in_heap, items, length};
 use super::slice::VectorSlice;
 use crate::builtin::Args;
 use crate::builtins::list::{copy, proper_length};
 use crate::builtins::vector::{Shape, set_element};
 use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};
+use crate::foreign::{foreign_bytes, is_foreign_string};
 use crate::value::{Header, ObjectKind, Value};
 use crate::world::class;
 
@@ -15,6 +16,9 @@ use crate::world::class;
 pub(crate) fn build_like(cx: &mut Context, like: Value, first: RootMark, count: usize) -> Answer {
     if like.is_list() {
         return cx.list_of_roots(first, 0..count, Value::NIL);
+    }
+    if is_foreign_string(like) {
+        return build(cx, ObjectKind::String, class::STRING, first, count);
     }
     let (kind, number) = match Shape::of(like) {
         Some(shape) => (shape.entity.header().kind(), shape.entity.header().class()),
@@ -67,6 +71,10 @@ pub(crate) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
     if sequence.is_list() {
         return copy(cx, sequence);
     }
+    if is_foreign_string(sequence) {
+        let text = foreign_bytes(cx, sequence)?;
+        return cx.string_from(&text);
+    }
     let count = length(cx, sequence)?;
     match Shape::of(sequence) {
         Some(shape) => copy_vector(cx, shape.entity, shape.offset, shape.offset + count),
@@ -111,7 +119,10 @@ pub(super) fn subseq(cx: &mut Context, args: Args<'_>) -> Answer {
     }
     match Shape::of(args[0]) {
         Some(shape) => copy_vector(cx, shape.entity, shape.offset + start, shape.offset + end),
-        None => copy_vector(cx, args[0], start, end),
+        None => {
+            let vector = in_heap(cx, args[0])?;
+            copy_vector(cx, vector, start, end)
+        }
     }
 }
 
@@ -211,7 +222,8 @@ fn slices_of(
         if vector.is_list() {
             return Ok(None);
         }
-        let slice = VectorSlice::of(cx, *vector)?;
+        let vector = in_heap(cx, *vector)?;
+        let slice = VectorSlice::of(cx, vector)?;
         if slice.kind() != kind {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
 //! Modifies sequences in place.
 
-use super::elements::{items, length};
+use super::elements::{in_heap, items, length};
 use super::slice::VectorSlice;
 use crate::builtin::Args;
 use crate::builtins::vector::{Shape, element, set_element, slot};
@@ -46,7 +46,8 @@ pub(super) fn replace(cx: &mut Context, args: Args<'_>) -> Answer {
     let (start2, end2) = bounds(cx, start2, end2, from)?;
     let size = (end1 - start1).min(end2 - start2);
     if !args[0].is_list() && !args[1].is_list() {
-        let (to, from) = (VectorSlice::of(cx, args[0])?, VectorSlice::of(cx, args[1])?);
+        let source = in_heap(cx, args[1])?;
+        let (to, from) = (VectorSlice::of(cx, args[0])?, VectorSlice::of(cx, source)?);
         let (to, from) = (to.part(start1..start1 + size), from.part(start2..start2 + size));
         if to.kind() == from.kind() {
             from.copy_to(&to);

@@ -6,21 +6,21 @@ mod elements;
 mod slice;
 mod walk;
 
+use super::list::copy_onto;
 use super::vector::slot;
 use crate::builtin::{Builtin, MANY, builtin};
-use crate::foreign::{foreign_length, is_foreign_string};
 use crate::value::{ObjectKind, Value};
 pub(super) use build::{build_like, copy_seq, copy_vector, joined};
 use build::{coerce, concatenate, nreverse, reverse, subseq};
 pub(super) use change::bounds;
 use change::{fill, replace, vector_pop, vector_push};
-pub(crate) use elements::{elt, items, length, set_elt};
+pub(crate) use elements::{elt, in_heap, items, length, set_elt, written_back};
 pub(super) use slice::VectorSlice;
 use walk::{map, quantify, reduce};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("LENGTH", 1, 1, |cx, args| {
-        let count = if is_foreign_string(args[0]) { foreign_length(args[0]) } else { length(cx, args[0])? };
+        let count = length(cx, args[0])?;
         Ok(Value::fixnum(count as i64))
     }),
     builtin("ELT", 2, 2, |cx, args| {
@@ -34,19 +34,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("SUBSEQ", 2, 3, subseq),
     builtin("COPY-SEQ", 1, 1, |cx, args| {
-        let copied = copy_seq(cx, args[0])?;
         // A value after a dot is no element.
-        if let Some(last) = copied.tails().last() {
-            last.set(1, Value::NIL);
-        }
-        Ok(copied)
+        if args[0].is_list() { copy_onto(cx, args[0], Value::NIL) } else { copy_seq(cx, args[0]) }
     }),
     builtin("REVERSE", 1, 1, reverse),
-    builtin("NREVERSE", 1, 1, nreverse),
+    builtin("NREVERSE", 1, 1, |cx, args| written_back(cx, args, 0, nreverse)),
     builtin("CONCATENATE", 1, MANY, concatenate),
     builtin("COERCE", 2, 2, coerce),
-    builtin("FILL", 2, MANY, fill),
-    builtin("REPLACE", 2, MANY, replace),
+    builtin("FILL", 2, MANY, |cx, args| written_back(cx, args, 0, fill)),
+    builtin("REPLACE", 2, MANY, |cx, args| written_back(cx, args, 0, replace)),
     builtin("REDUCE", 2, MANY, reduce),
     builtin("EVERY", 2, MANY, |cx, args| quantify(cx, args, |value| value.is_nil(), false, true)),
     builtin("SOME", 2, MANY, |cx, args| quantify(cx, args, |value| !value.is_nil(), true, false)),

@@ -7,7 +7,7 @@ use crate::builtins::vector::{
 };
 use crate::context::Context;
 use crate::error::Exit;
-use crate::value::{ObjectKind, Value};
+use crate::value::{ObjectKind, Value, copy_words};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -132,13 +132,17 @@ impl VectorSlice {
             }
             ObjectKind::BitVector => copy_bits(self.vector, from, to.vector, at),
             _ => {
-                let pairs = self.vector.elements()[from].iter().zip(&to.vector.elements()[to.range.clone()]);
-                // Relaxed: threads that share a vector must synchronise.
-                let copy = |(from, to): (&AtomicU64, &AtomicU64)| {
-                    to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-                };
+                let (from, to) = (&self.vector.elements()[from], &to.vector.elements()[to.range.clone()]);
                 // Copying upwards within one vector begins at the end, as `copy_within` does.
-                if same && at > self.range.start { pairs.rev().for_each(copy) } else { pairs.for_each(copy) }
+                if same && at > self.range.start {
+                    // Relaxed: threads that share a vector must synchronise.
+                    let copy = |(from, to): (&AtomicU64, &AtomicU64)| {
+                        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+                    };
+                    from.iter().zip(to).rev().for_each(copy);
+                } else {
+                    copy_words(from, to);
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Reads and writes streams, byte by byte.
 
+use super::queue;
 use super::slots::{
     BUFFER, COUNT, DESTINATIONS, DIRECTION, FILE, INPUT, OUTPUT, STDERR, STDIN, STDOUT, TAIL, has_class,
     is_two_way, string_stream,
@@ -117,6 +118,9 @@ impl Context {
         stream.set_slot(COUNT, Value::fixnum(i64::from(bytes[bytes.len() - 1])));
         let number = stream.slot(FILE);
         let file = self.world.tables.native(number);
+        if let Some(Native::Queue(queue)) = &file {
+            return queue::write(self, queue, bytes);
+        }
         let done = self.blocked(|| match (number.as_fixnum(), file) {
             (Some(STDOUT), _) => std::io::stdout().write_all(bytes),
             (Some(STDERR), _) => std::io::stderr().write_all(bytes),
@@ -170,6 +174,9 @@ impl Context {
         }
         let number = stream.slot(FILE);
         let file = self.world.tables.native(number);
+        if let Some(Native::Queue(queue)) = &file {
+            return queue::byte(self, queue, take);
+        }
         let done = self.blocked(|| match (number.as_fixnum(), file) {
             (Some(STDIN), _) => {
                 let mut stdin = std::io::stdin().lock();
@@ -231,6 +238,11 @@ pub(super) fn unread(cx: &mut Context, stream: Value, byte: u8) -> Result<(), Ex
     match cx.world.tables.native(stream.slot(FILE)) {
         Some(Native::File(file)) => {
             crate::threads::lock(&file).unread = Some(byte);
+            Ok(())
+        }
+        Some(Native::Queue(queue)) => {
+            let mut held = crate::threads::lock(&queue);
+            held.read = held.read.saturating_sub(1);
             Ok(())
         }
         _ => cx.type_error("file stream", stream),

@@ -1,9 +1,11 @@
 //! Opens, flushes and closes file streams.
 
+use super::queue;
 use super::slots::{
-    COUNT, DIRECTION, FILE, INPUT, NAME, OUTPUT, STDERR, STDIN, STDOUT, has_class, is_two_way,
+    DIRECTION, FILE, INPUT, NAME, OUTPUT, STDERR, STDIN, STDOUT, file_stream, has_class, is_two_way,
 };
 use crate::builtin::Args;
+use crate::builtins::unix::find_descriptor;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
@@ -13,20 +15,15 @@ use std::io::{BufReader, BufWriter, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
-pub(super) fn file_stream(cx: &mut Context, file: Value, direction: Value) -> Answer {
-    let class = cx.world.class_object(class::FILE_STREAM);
-    let stream = cx.new_instance(class)?;
-    stream.set_slot(DIRECTION, direction);
-    stream.set_slot(FILE, file);
-    stream.set_slot(COUNT, Value::fixnum(i64::from(b'\n')));
-    Ok(stream)
-}
-
 pub(crate) fn flush(cx: &mut Context, stream: Value) -> Answer {
     let stream = cx.output(stream)?;
     if has_class(stream, class::FILE_STREAM) {
         let number = stream.slot(FILE);
         let file = cx.world.tables.native(number);
+        if let Some(Native::Queue(held)) = &file {
+            queue::flush(cx, held)?;
+            return Ok(Value::NIL);
+        }
         let done = cx.blocked(|| match (number.as_fixnum(), file) {
             (Some(STDOUT), _) => std::io::stdout().flush(),
             (_, Some(Native::File(file))) => match &mut crate::threads::lock(&file).writer {
@@ -135,8 +132,8 @@ pub(crate) fn open_file(cx: &mut Context, stream: Value) -> Result<Arc<Mutex<Ope
     cx.type_error("stream of an open file", stream)
 }
 
-/// Applies a function to the open file of a stream, or of one of the numbers 0, 1 and 2. Returns none for a stream
-/// without a file.
+/// Applies a function to the open file of a stream, of one of the numbers 0, 1 and 2, or of a descriptor's number.
+/// Returns none for a stream without a file.
 pub(crate) fn with_file<R>(
     cx: &mut Context,
     stream: Value,
@@ -144,6 +141,10 @@ pub(crate) fn with_file<R>(
 ) -> Result<Option<R>, Exit> {
     let stream = if is_two_way(cx, stream) { stream.slot(INPUT) } else { stream };
     let number = if has_class(stream, class::FILE_STREAM) { stream.slot(FILE) } else { stream };
+    if let Some(descriptor) = find_descriptor(cx, stream) {
+        let done = act(descriptor.as_fd());
+        return cx.io(done, "descriptor").map(Some);
+    }
     let standard = match number.as_fixnum() {
         _ if has_class(stream, class::STRING_STREAM) => return Ok(None),
         Some(number) if number == STDIN || (stream == number_value(0)) => Some(0),
@@ -164,7 +165,7 @@ pub(crate) fn with_file<R>(
                 None => return Ok(None),
             }
         }
-        _ => return cx.type_error("stream, or descriptor 0, 1 or 2", stream),
+        _ => return cx.type_error("stream, descriptor, or 0, 1 or 2", stream),
     };
     cx.io(done, "stream").map(Some)
 }
@@ -195,8 +196,17 @@ pub(super) fn close(cx: &mut Context, stream: Value) -> Result<(), Exit> {
     if !has_class(stream, class::FILE_STREAM) {
         return cx.type_error("stream", stream);
     }
-    if let Some(Native::File(file)) = cx.world.tables.drop_native(stream.slot(FILE)) {
+    let held = cx.world.tables.drop_native(stream.slot(FILE));
+    if let Some(Native::Queue(held)) = &held {
         stream.set_slot(FILE, Value::NIL);
+        return queue::flush(cx, held);
+    }
+    if let Some(Native::File(file)) = held {
+        stream.set_slot(FILE, Value::NIL);
+        // Another thread may hold the lock while it waits for input.
+        if stream.slot(DIRECTION) == cx.world.names.input {
+            return Ok(());
+        }
         let done = cx.blocked(|| match &mut crate::threads::lock(&file).writer {
             Some(writer) => writer.flush(),
             None => Ok(()),

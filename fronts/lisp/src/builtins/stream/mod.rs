@@ -5,6 +5,7 @@
 
 mod bytes;
 mod file;
+mod queue;
 mod select;
 mod slots;
 
@@ -15,9 +16,9 @@ use crate::reader::{Reader, Source};
 use crate::value::Value;
 use crate::world::class;
 use bytes::unread;
-use file::{close, file_stream, open};
+use file::{close, open};
 pub(crate) use file::{flush, open_file, path_of, pipe_stream, with_file};
-use slots::{INPUT, OUTPUT, STDERR, STDIN, STDOUT, string_stream};
+use slots::{INPUT, OUTPUT, STDERR, STDIN, STDOUT, file_stream, string_stream};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("STREAMP", 1, 1, |cx, args| {
@@ -29,6 +30,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
         close(cx, args[0])?;
         Ok(cx.truth(true))
     }),
+    builtin("MAKE-MSGQ-INPUT-STREAM", 1, 2, |cx, args| queue::make(cx, args, cx.world.names.input)),
+    builtin("MAKE-MSGQ-OUTPUT-STREAM", 1, 2, |cx, args| queue::make(cx, args, cx.world.names.output)),
     builtin("SELECT-STREAM", 1, 2, select::select_stream),
     builtin("MAKE-STRING-OUTPUT-STREAM", 0, 1, |cx, _| cx.string_output()),
     builtin("MAKE-STRING-INPUT-STREAM", 1, 3, |cx, args| {

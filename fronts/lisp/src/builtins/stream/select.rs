@@ -20,6 +20,7 @@ enum Input {
     /// The standard input of the process.
     Terminal,
     File(Arc<std::sync::Mutex<crate::world::OpenFile>>),
+    Queue(Arc<std::sync::Mutex<crate::world::QueueStream>>),
     /// A socket that listens: a client waits when it can be read.
     Socket(Arc<std::os::fd::OwnedFd>),
 }
@@ -44,6 +45,7 @@ fn input_of(cx: &mut Context, stream: Value) -> Result<Input, Exit> {
             drop(open);
             Ok(if buffered { Input::Ready } else { Input::File(file) })
         }
+        Some(Native::Queue(queue)) => Ok(Input::Queue(queue)),
         _ => cx.type_error("stream to read from", stream),
     }
 }
@@ -58,6 +60,7 @@ fn readable(input: &Input) -> bool {
     match input {
         Input::Ready => true,
         Input::Terminal => wait(std::os::fd::AsFd::as_fd(&std::io::stdin())),
+        Input::Queue(stream) => super::queue::is_ready(stream),
         Input::Socket(socket) => wait(std::os::fd::AsFd::as_fd(socket)),
         Input::File(file) => match &crate::threads::lock(file).reader {
             Some(reader) => wait(std::os::fd::AsFd::as_fd(reader.get_ref())),

@@ -1,6 +1,6 @@
-//! Numbers the slots of streams and the standard streams, and checks streams.
+//! Numbers the slots of streams and the standard streams, makes and checks streams.
 
-use crate::context::Context;
+use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::value::{ObjectKind, Value};
 use crate::world::class;
@@ -51,4 +51,14 @@ pub(super) fn string_stream(cx: &mut Context, stream: Value) -> Result<(), Exit>
             .as_fixnum()
             .is_some_and(|count| (0..=stream.slot(BUFFER).length() as i64).contains(&count));
     if whole { Ok(()) } else { cx.type_error("string stream", stream) }
+}
+
+/// Returns a stream of the native object with a number, or of a standard stream.
+pub(super) fn file_stream(cx: &mut Context, file: Value, direction: Value) -> Answer {
+    let class = cx.world.class_object(class::FILE_STREAM);
+    let stream = cx.new_instance(class)?;
+    stream.set_slot(DIRECTION, direction);
+    stream.set_slot(FILE, file);
+    stream.set_slot(COUNT, Value::fixnum(i64::from(b'\n')));
+    Ok(stream)
 }

@@ -1,5 +1,6 @@
 //! Implements the calls on files, folders and descriptors.
 
+use super::descriptors::hold;
 use super::outcome::{done, int_or, refused};
 use crate::builtin::{Args, Builtin, builtin};
 use crate::builtins::stream::{path_of, with_file};
@@ -8,9 +9,20 @@ use crate::error::Exit;
 use crate::value::Value;
 use rustix::fs::{self, Access, Gid, Mode, Uid};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 
 pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("UNIX:DUP", 1, 1, |cx, args| {
+        match with_file(cx, args[0], |descriptor| descriptor.try_clone_to_owned())? {
+            Some(copied) => Ok(hold(cx, copied)),
+            None => Ok(refused(&rustix::io::Errno::BADF.into())),
+        }
+    }),
+    builtin("LARGESSE:DESCRIPTOR", 1, 1, |cx, args| {
+        let number = with_file(cx, args[0], |descriptor| Ok(descriptor.as_raw_fd()))?;
+        Ok(Value::fixnum(i64::from(number.unwrap_or(-1))))
+    }),
     builtin("UNIX:STAT", 1, 1, stat),
     builtin("UNIX:MKDIR", 1, 2, |cx, args| {
         let mode = mode(cx, args, 1, 0o777)?;

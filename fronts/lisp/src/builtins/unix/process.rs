@@ -159,6 +159,13 @@ fn wait(cx: &mut Context, _: Args<'_>) -> Answer {
 fn kill(cx: &mut Context, args: Args<'_>) -> Answer {
     let (pid, signal) = (int_or(cx, args, 0, 0)?, int_or(cx, args, 1, 0)?);
     let result = match (Pid::from_raw(pid), process::Signal::from_named_raw(signal)) {
+        (Some(pid), Some(number)) if pid == process::getpid() => {
+            let world = std::sync::Arc::clone(&cx.world);
+            let result = cx.blocked(|| world.signals.deliver(signal, || process::kill_process(pid, number)));
+            // The program's function runs now, as it would in C.
+            cx.poll()?;
+            result
+        }
         (Some(pid), Some(signal)) if pid.as_raw_pid() > 0 => process::kill_process(pid, signal),
         (Some(pid), None) if signal == 0 => process::test_kill_process(pid),
         _ => Err(rustix::io::Errno::INVAL),

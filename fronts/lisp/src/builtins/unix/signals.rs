@@ -1,7 +1,7 @@
 //! Implements signals: a program's functions run at the next safepoint after a signal arrived.
 //!
-//! The Lisp thread that first polls takes the signal from the world's queue. Ctrl-C arrives as an interrupt of the evaluation, which calls the function of SIGINT instead of
-//! ending the evaluation if there is one.
+//! The Lisp thread that first polls takes the signal from the world's queue. Ctrl-C arrives as an interrupt of the
+//! evaluation, which calls the function of SIGINT instead of ending the evaluation if there is one.
 
 use super::outcome::int_or;
 use crate::builtin::{Args, Builtin, builtin};
@@ -49,11 +49,13 @@ const CATCHABLE: [i32; 9] = [
     signal::SIGCHLD,
     signal::SIGIO,
 ];
-/// Number of entries of `unix::*signal-handlers*`.
+/// Number of entries of `*signal-handlers*`.
 const HANDLERS: usize = 65;
 
-/// Defines the names of the signals.
+/// Defines the names of the signals, and the table of the program's functions.
 pub(crate) fn variables(cx: &mut Context) -> Result<(), Exit> {
+    let table = cx.new_vector(HANDLERS)?;
+    cx.set_global(cx.world.names.signal_handlers, table);
     for (name, number) in SIGNALS {
         let symbol = cx.installed_name(&format!("UNIX:{name}"))?;
         cx.define_special(symbol, Value::fixnum(i64::from(number)));

@@ -1,15 +1,15 @@
 //! Implements sockets of the internet and of this machine.
 //!
-//! A socket is a number from [`FIRST`] on, which is none of the process's descriptors. A socket address is a string in
+//! A socket is a number of `descriptors.rs`, which is none of the process's descriptors. A socket address is a string in
 //! C's layout: family (2 bytes), then port (2, high byte first) and host (4), or a path.
 
+use super::descriptors::{held, hold, release};
 use super::outcome::{done, int_or, refused};
 use crate::builtin::{Args, Builtin, builtin};
 use crate::builtins::stream::pipe_stream;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
-use crate::world::Native;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -20,7 +20,6 @@ use rustix::net::{
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4, ToSocketAddrs as _};
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -41,9 +40,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("UNIX:SENDTO", 3, 5, send_to),
     builtin("UNIX:RECVFROM", 1, 4, receive_from),
     builtin("UNIX:UCLOSE", 1, 1, |cx, args| {
-        held(cx, args[0])?;
-        let number = args.fixnum(cx, 0)? - FIRST;
-        cx.world.tables.drop_native(Value::fixnum(number));
+        release(cx, args[0])?;
         done(cx, Ok::<(), Errno>(()))
     }),
     builtin("LARGESSE:SOCKET-ENDS", 1, 1, |cx, args| {
@@ -56,9 +53,6 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("UNIX:GETSERVBYNAME", 1, 2, service_by_name),
 ];
 
-/// Number of the first socket.
-const FIRST: i64 = 1000;
-
 /// Time between two looks at Ctrl-C while a call waits.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
@@ -68,22 +62,6 @@ fn succeeded(_: &mut Context, result: Result<(), Errno>) -> Answer {
         Ok(()) => Value::fixnum(0),
         Err(cause) => refused(&cause.into()),
     })
-}
-
-/// Returns the descriptor of a socket.
-pub(crate) fn held(cx: &mut Context, value: Value) -> Result<Arc<OwnedFd>, Exit> {
-    if let Some(number) = value.as_fixnum().filter(|number| *number >= FIRST)
-        && let Some(Native::Socket(socket)) = cx.world.tables.native(Value::fixnum(number - FIRST))
-    {
-        return Ok(socket);
-    }
-    cx.type_error("socket", value)
-}
-
-/// Returns the number of a socket.
-fn hold(cx: &mut Context, socket: OwnedFd) -> Value {
-    let index = cx.world.tables.hold(Native::Socket(Arc::new(socket)));
-    Value::fixnum(FIRST + index.as_fixnum().unwrap_or(0))
 }
 
 /// Decodes a socket address.

@@ -26,18 +26,11 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("UNIX:SETITIMER", 3, 3, |cx, args| {
         let which = int_or(cx, args, 0, 0)?;
+        // As in EusLisp, the interval precedes the time that was left.
         let found = set_timer(which, [args.float(cx, 1)?, args.float(cx, 2)?]);
-        times(cx, found)
+        times(cx, found.map(|[left, interval]| [interval, left]))
     }),
     builtin("UNIX:PAUSE", 0, 0, pause),
-    builtin("UNIX:THR-GETPRIO", 1, 1, |cx, args| {
-        int_or(cx, args, 0, 0)?;
-        let mut scheduling = libc::sched_param { sched_priority: 0 };
-        // SAFETY: the call writes a structure of the type that it expects.
-        let done = unsafe { libc::sched_getparam(0, &raw mut scheduling) };
-        // All threads have the priority of the first one, from which they inherit it.
-        Ok(Value::fixnum(i64::from(if done == 0 { scheduling.sched_priority } else { 0 })))
-    }),
 ];
 
 /// Time between two looks for a signal.
@@ -80,13 +73,14 @@ fn told(done: i32, old: libc::itimerval) -> std::io::Result<[f64; 2]> {
     }
 }
 
+/// Returns a list of two times, or the negative number of the error.
 fn times(cx: &mut Context, found: std::io::Result<[f64; 2]>) -> Answer {
-    let [value, interval] = match found {
+    let found = match found {
         Ok(times) => times,
         Err(cause) => return Ok(refused(&cause)),
     };
     let mark = cx.mark();
-    for time in [value, interval] {
+    for time in found {
         let time = cx.float(time)?;
         cx.push(time)?;
     }

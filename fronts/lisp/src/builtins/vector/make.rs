@@ -5,7 +5,7 @@ use super::shape::{AXES, Shape, is_vector, slot, volume};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
-use crate::value::{ObjectKind, Value};
+use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 
 pub(super) fn float_vector(cx: &mut Context, args: Args<'_>) -> Answer {
@@ -30,7 +30,10 @@ impl Context {
         let vector = self.new_floats(count)?;
         self.push(vector)?;
         for (index, item) in list.iter().take(count).enumerate() {
-            vector.floats_mut()[index] = self.number(item)?;
+            vector.floats_mut()[index] = match named_float(item) {
+                Some(number) => number,
+                None => self.number(item)?,
+            };
         }
         Ok(vector)
     }
@@ -95,7 +98,11 @@ impl Context {
         index: &mut usize,
     ) -> Result<(), Exit> {
         let Some((size, inner)) = sizes.split_first() else {
-            set_element(self, entity, *index, contents)?;
+            let element = match named_float(contents) {
+                Some(number) if entity.is(ObjectKind::FloatVector) => self.float(number)?,
+                _ => contents,
+            };
+            set_element(self, entity, *index, element)?;
             *index += 1;
             return Ok(());
         };
@@ -205,4 +212,17 @@ pub(super) fn make_array(cx: &mut Context, args: Args<'_>) -> Answer {
         array.set_slot(slot::FILL_POINTER, Value::fixnum(at.min(sizes[0]) as i64));
     }
     Ok(array)
+}
+
+/// Returns the number that a symbol stands for among the elements of a float-vector: floats print as `inf` and `nan`.
+fn named_float(value: Value) -> Option<f64> {
+    if !value.is_symbol_object() {
+        return None;
+    }
+    match value.get(symbol::NAME).bytes() {
+        b"INF" => Some(f64::INFINITY),
+        b"-INF" => Some(f64::NEG_INFINITY),
+        b"NAN" | b"-NAN" => Some(f64::NAN),
+        _ => None,
+    }
 }

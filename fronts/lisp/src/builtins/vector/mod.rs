@@ -8,7 +8,7 @@ mod shape;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
-use crate::foreign::{foreign_bytes, is_foreign_string};
+use crate::foreign::{foreign_byte, is_foreign_string, set_foreign_element};
 use crate::value::{ObjectKind, Value};
 pub(crate) use bits::{copy_bits, count_bits, fill_bits, find_bit, reverse_bits, same_bits};
 pub(crate) use elements::{bit, element, set_bit, set_element};
@@ -92,7 +92,7 @@ fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value
         return cx.error(ErrorClass::Arguments, format!("{have} subscripts of an array of {want} axes"));
     }
     let mut index = 0;
-    for (subscript, size) in subscripts.iter().zip(&shape.dimensions) {
+    for (subscript, size) in subscripts.iter().zip(&*shape.dimensions) {
         let at = cx.size(*subscript)?;
         if at >= *size {
             return cx.range_error(*subscript, *size);
@@ -104,17 +104,19 @@ fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value
 
 fn aref(cx: &mut Context, args: Args<'_>) -> Answer {
     if is_foreign_string(args[0]) && args.len() == 2 {
-        let (text, index) = (foreign_bytes(cx, args[0])?, args.size(cx, 1)?);
-        return match text.get(index) {
-            Some(byte) => Ok(Value::fixnum(i64::from(*byte))),
-            None => cx.range_error(args[1], text.len()),
-        };
+        let index = args.size(cx, 1)?;
+        return foreign_byte(cx, args[0], index).map(|byte| Value::fixnum(i64::from(byte)));
     }
     let (vector, index) = locate(cx, args[0], &args[1..])?;
     element(cx, vector, index)
 }
 
 fn store(cx: &mut Context, array: Value, subscripts: &[Value], value: Value) -> Answer {
+    if is_foreign_string(array) && subscripts.len() == 1 {
+        let index = cx.size(subscripts[0])?;
+        set_foreign_element(cx, array, index, value)?;
+        return Ok(value);
+    }
     let (vector, index) = locate(cx, array, subscripts)?;
     set_element(cx, vector, index, value)?;
     Ok(value)
@@ -130,7 +132,7 @@ fn dimensions(cx: &mut Context, array: Value) -> Result<Vec<usize>, Exit> {
         return Ok(vec![array.length()]);
     }
     match Shape::of(array) {
-        Some(shape) => Ok(shape.dimensions),
+        Some(shape) => Ok(shape.dimensions.to_vec()),
         None => cx.type_error("array", array),
     }
 }

@@ -1,6 +1,7 @@
 //! Decodes the shape of an array: its dimensions and its vector of elements.
 
 use crate::value::{ObjectKind, Value};
+use std::ops::Deref;
 
 /// Indices of the slots of an array, after the property list.
 pub(crate) mod slot {
@@ -14,12 +15,26 @@ pub(crate) mod slot {
 /// Largest number of axes of an array.
 pub(crate) const AXES: usize = 7;
 
+/// Holds the sizes of an array's axes. It is a slice of them, without an allocation.
+pub(crate) struct Axes {
+    sizes: [usize; AXES],
+    rank: usize,
+}
+
+impl Deref for Axes {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.sizes[..self.rank]
+    }
+}
+
 /// Holds the decoded shape of an array object.
 pub(crate) struct Shape {
     /// The vector that holds the elements in row-major order.
     pub(crate) entity: Value,
     pub(crate) offset: usize,
-    pub(crate) dimensions: Vec<usize>,
+    pub(crate) dimensions: Axes,
     /// Number of elements of a one-dimensional array, up to its fill pointer.
     pub(crate) filled: usize,
 }
@@ -53,8 +68,11 @@ impl Shape {
         if !is_vector(entity) || rank == 0 || rank > AXES {
             return None;
         }
-        let dimensions: Vec<usize> =
-            (0..rank).map(|axis| size_of(array.slot(slot::FIRST_AXIS + axis))).collect::<Option<_>>()?;
+        let mut sizes = [0; AXES];
+        for (axis, size) in sizes[..rank].iter_mut().enumerate() {
+            *size = size_of(array.slot(slot::FIRST_AXIS + axis))?;
+        }
+        let dimensions = Axes { sizes, rank };
         let offset = size_of(array.slot(slot::OFFSET))?;
         let total = dimensions.iter().try_fold(1_usize, |total, size| total.checked_mul(*size))?;
         if offset.checked_add(total)? > entity.length() {

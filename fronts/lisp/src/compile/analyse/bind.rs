@@ -1,6 +1,6 @@
 //! Analyses variables and local functions.
 
-use super::{Analysis, Done, ScopeEntry, refuse};
+use super::{Analysis, Called, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::{TreeNode, Var};
 use crate::value::{Value as Word, flag};
@@ -123,8 +123,13 @@ impl Analysis<'_> {
             if !rest.get(1).is_cons() {
                 return self.malformed(form);
             }
-            let value = self.form(rest.cadr())?;
-            steps.push(self.assign(rest.get(0), value)?);
+            // As in EusLisp, `(object . slot)` can be set too.
+            steps.push(if rest.get(0).is_cons() {
+                self.set_place(rest.get(0), rest.cadr())?
+            } else {
+                let value = self.form(rest.cadr())?;
+                self.assign(rest.get(0), value)?
+            });
             rest = rest.cddr();
         }
         Ok(match steps.len() {
@@ -164,7 +169,7 @@ impl Analysis<'_> {
         let (mut functions, mut entries) = (Vec::new(), Vec::new());
         for item in form.cadr().iter() {
             let lambda = self.local_lambda(form, item)?;
-            let number = self.function(item.get(0), lambda, Word::NIL)?;
+            let number = self.function(item.get(0), lambda, Word::NIL, Called::Directly)?;
             let variable = self.temporary();
             entries.push(ScopeEntry::Function(
                 item.get(0),
@@ -196,7 +201,7 @@ impl Analysis<'_> {
             self.scope.push(ScopeEntry::Function(*name, variable.clone(), number, takes));
         }
         for ((name, lambda, _), (_, number)) in items.iter().zip(&functions) {
-            self.function_numbered(*number, *name, *lambda, Word::NIL)?;
+            self.function_numbered(*number, *name, *lambda, Word::NIL, Called::Directly)?;
         }
         let body = self.progn(form.cddr())?;
         self.scope.truncate(before);

@@ -301,13 +301,13 @@ impl Analysis<'_> {
             let plus = TreeNode::Inline {
                 op: Op::Step(1),
                 form: Word::NIL,
-                head: Word::NIL,
+                function: Word::NIL,
                 arguments: vec![it.local(&index)],
             };
             let test = TreeNode::Inline {
                 op: Op::Compare(IntCC::SignedLessThan),
                 form: Word::NIL,
-                head: Word::NIL,
+                function: Word::NIL,
                 arguments: vec![it.local(&index), it.local(&count)],
             };
             let result = match spec.cddr() {
@@ -336,7 +336,7 @@ impl Analysis<'_> {
             let turn = it.with_variable(name, body, first, |it| it.statements(body))?;
             let next = TreeNode::Part(1, Box::new(it.local(&list)));
             let arguments = vec![it.local(&list)];
-            let test = TreeNode::Inline { op: Op::Consp, form: Word::NIL, head: Word::NIL, arguments };
+            let test = TreeNode::Inline { op: Op::Consp, form: Word::NIL, function: Word::NIL, arguments };
             let result = match spec.cddr() {
                 forms if forms.is_cons() => {
                     it.with_variable(name, body, Self::nil(), |it| it.form(forms.get(0)))?
@@ -345,7 +345,10 @@ impl Analysis<'_> {
             };
             let steps = vec![turn, TreeNode::Assign(list.clone(), Box::new(next))];
             let exit = it.new_exit();
-            let all = TreeNode::Sequence(vec![Self::repeat(test, true, steps, &exit, Self::nil()), result]);
+            // An atom after a dot is no list, either.
+            let end = TreeNode::List(Box::new(it.local(&list)));
+            let all =
+                TreeNode::Sequence(vec![Self::repeat(test, true, steps, &exit, Self::nil()), end, result]);
             Ok(TreeNode::Bind(vec![(list, whole)], Box::new(all)))
         })
     }

@@ -1,7 +1,7 @@
 //! Analyses definitions inside a function, new objects, and messages to the superclass.
 
 use super::names::VariableLocation;
-use super::{Analysis, Done, ScopeEntry, refuse};
+use super::{Analysis, Called, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::TreeNode;
 use crate::value::{Value as Word, symbol};
@@ -19,7 +19,7 @@ impl Analysis<'_> {
             return self.malformed(form);
         }
         let lambda = self.with_block(name, lambda)?;
-        let function = TreeNode::Closure(self.function(name, lambda, Word::NIL)?);
+        let function = TreeNode::Closure(self.function(name, lambda, Word::NIL, Called::Elsewhere)?);
         Ok(TreeNode::Runtime(Helper::Define, vec![self.constant(form)?, function]))
     }
 

@@ -1,6 +1,6 @@
 //! Analyses functions: their parameters, and the binding of arguments to variables.
 
-use super::{Analysis, Done, Open, ScopeEntry, refuse};
+use super::{Analysis, Called, Done, Open, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::{Argument, Function, TreeNode, Var};
 use crate::eval::special;
@@ -28,11 +28,12 @@ impl Analysis<'_> {
         self.hold(lambda)
     }
 
-    /// Analyses `(parameters . body)` and returns its number.
-    pub(super) fn function(&mut self, name: Word, lambda: Word, class: Word) -> Done<usize> {
+    /// Analyses `(parameters . body)` and returns its number. `called` tells whether the function also has an entry with
+    /// its arguments in registers.
+    pub(super) fn function(&mut self, name: Word, lambda: Word, class: Word, called: Called) -> Done<usize> {
         let number = self.done.len();
         self.done.push(None);
-        self.function_numbered(number, name, lambda, class)?;
+        self.function_numbered(number, name, lambda, class, called)?;
         Ok(number)
     }
 
@@ -43,6 +44,7 @@ impl Analysis<'_> {
         name: Word,
         lambda: Word,
         class: Word,
+        called: Called,
     ) -> Done<()> {
         if !lambda.is_cons() || !lambda.get(0).is_list() {
             return refuse(format!("{} has no list of parameters", self.shown(lambda)));
@@ -52,7 +54,7 @@ impl Analysis<'_> {
         self.open.push(Open { number, captures: Vec::new() });
         let before = self.scope.len();
         self.scope.push(ScopeEntry::Boundary);
-        let mut function = self.parts(number, lambda, class)?;
+        let mut function = self.parts(number, lambda, class, called)?;
         self.scope.truncate(before);
         function.captures = self.open.pop().map(|open| open.captures).unwrap_or_default();
         function.template = template;
@@ -72,9 +74,9 @@ impl Analysis<'_> {
         so_many.then(|| parameters.iter().count())
     }
 
-    fn parts(&mut self, number: usize, lambda: Word, class: Word) -> Done<Function> {
+    fn parts(&mut self, number: usize, lambda: Word, class: Word, called: Called) -> Done<Function> {
         let (parameters, body) = (lambda.get(0), lambda.get(1));
-        let arity = Self::takes(parameters);
+        let arity = Self::takes(parameters).filter(|_| called == Called::Directly);
         if number == 0 && class.is_nil() {
             self.arity = arity;
         }

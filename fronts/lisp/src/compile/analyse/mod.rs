@@ -81,6 +81,15 @@ pub(super) struct FunctionSource {
     pub(super) class: Word,
 }
 
+/// How a function gets its arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Called {
+    /// In registers, from calls by its name inside the same compiled function; a second entry serves other callers.
+    Directly,
+    /// From the root stack only.
+    Elsewhere,
+}
+
 /// Analyses a function. Its constants stay on the root stack.
 pub(super) fn analyse(cx: &mut Context, source: FunctionSource) -> Done<Unit> {
     let constants = cx.cons(Word::NIL, Word::NIL)?;
@@ -99,7 +108,9 @@ pub(super) fn analyse(cx: &mut Context, source: FunctionSource) -> Done<Unit> {
         arity: None,
     };
     it.hold(source.lambda)?;
-    it.function(source.name, source.lambda, source.class)?;
+    let calls_itself_directly = source.class.is_nil() && !source.name.is_nil();
+    let called = if calls_itself_directly { Called::Directly } else { Called::Elsewhere };
+    it.function(source.name, source.lambda, source.class, called)?;
     if it.cx.machine_stack_left() < it.deepest * STACK_OF_A_FORM {
         it.cx.stack_overflow()?;
     }
@@ -206,7 +217,8 @@ impl Analysis<'_> {
     fn odd_head(&mut self, form: Word) -> Done<TreeNode> {
         let head = form.get(0);
         if head.car() == self.cx.world.names.lambda {
-            let function = TreeNode::Closure(self.function(Word::NIL, head.cdr(), Word::NIL)?);
+            let function =
+                TreeNode::Closure(self.function(Word::NIL, head.cdr(), Word::NIL, Called::Elsewhere)?);
             let arguments = self.arguments(form)?;
             return Ok(TreeNode::Apply { form: self.hold(form)?, function: Box::new(function), arguments });
         }

@@ -177,6 +177,14 @@ impl Analysis<'_> {
         Ok(around(bindings, TreeNode::Sequence(vec![written, value])))
     }
 
+    /// Assigns the value of a form to a place.
+    pub(super) fn set_place(&mut self, place: Word, form: Word) -> Done<TreeNode> {
+        let mut bindings = Vec::new();
+        let place = self.open_place(place, &mut bindings)?;
+        let value = self.form(form)?;
+        self.set(&place, value, bindings)
+    }
+
     pub(super) fn setf(&mut self, form: Word) -> Done<TreeNode> {
         let mut steps = Vec::new();
         let mut rest = form.get(1);
@@ -184,10 +192,7 @@ impl Analysis<'_> {
             if !rest.get(1).is_cons() {
                 return self.malformed(form);
             }
-            let mut bindings = Vec::new();
-            let place = self.open_place(rest.get(0), &mut bindings)?;
-            let value = self.form(rest.cadr())?;
-            steps.push(self.set(&place, value, bindings)?);
+            steps.push(self.set_place(rest.get(0), rest.cadr())?);
             rest = rest.cddr();
         }
         Ok(match steps.len() {

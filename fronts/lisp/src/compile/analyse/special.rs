@@ -1,6 +1,6 @@
 //! Analyses special forms, by name.
 
-use super::{Analysis, Done, ScopeEntry, refuse};
+use super::{Analysis, Called, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::TreeNode;
 use crate::eval::special;
@@ -85,7 +85,12 @@ impl Analysis<'_> {
     pub(super) fn function_form(&mut self, form: Word) -> Done<TreeNode> {
         let what = form.cadr();
         if what.car() == self.cx.world.names.lambda {
-            return Ok(TreeNode::Closure(self.function(Word::NIL, what.cdr(), Word::NIL)?));
+            return Ok(TreeNode::Closure(self.function(
+                Word::NIL,
+                what.cdr(),
+                Word::NIL,
+                Called::Elsewhere,
+            )?));
         }
         if !what.is_symbol_object() {
             return if what.is_object() { self.constant(what) } else { self.malformed(form) };

@@ -1,15 +1,14 @@
 //! Generates closures, and calls by name, of values, of functions compiled together, and of the runtime.
 
-use super::{Generator, Type, Typed, key};
-use crate::compile::jit::EntryPoints;
+use super::{Generator, OBJECT, Pad, Type, Typed, key};
+use crate::compile::jit::{Effort, EntryPoints};
 use crate::compile::runtime::{self, Helper};
 use crate::compile::slot;
-use crate::compile::tree::{Function, Op, TreeNode, Var};
-use crate::value::{Value as Word, symbol};
+use crate::compile::tree::{Callee, Function, Op, TreeNode, Var};
+use crate::context::{Context, Fixed};
+use crate::value::{ObjectKind, Value as Word, symbol};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder as _, Value, types};
-
-const OBJECT: i64 = 0b1000;
 
 /// Returns whether a node's value needs no call and stays alive as long as the function runs or its variable exists.
 fn is_at_hand(node: &TreeNode, of: Type) -> bool {
@@ -27,7 +26,7 @@ impl Generator<'_, '_> {
             unreachable!("the function has two entry points")
         };
         let gone = self.b.create_block();
-        self.pads.push(Some(gone));
+        self.pads.push(Pad { block: Some(gone), passed: None });
         let (closure, first, count) = (given[1], given[2], given[3]);
         let wrong = self.b.ins().icmp_imm_s(IntCC::NotEqual, count, function.required.len() as i64);
         self.wrong_count(wrong, function, count);
@@ -68,21 +67,58 @@ impl Generator<'_, '_> {
         self.import_checked(Helper::Call, &[form, function, place, count])
     }
 
-    pub(super) fn call(&mut self, form: Word, head: Word, known: bool, arguments: &[TreeNode]) -> Typed {
-        if !known {
+    pub(super) fn call(&mut self, form: Word, head: Word, callee: Callee, arguments: &[TreeNode]) -> Typed {
+        if callee == Callee::Undefined {
             self.look_at(form, head);
         }
         let (first, _) = self.arguments(arguments);
-        let function = self.number(head.0);
-        Typed::any(self.called(form, function, first, arguments.len()))
+        // Warm code mostly calls functions that are lists, for which `called_compiled` would only be more code.
+        if callee == Callee::Builtin || self.compiler.effort == Effort::Low {
+            let function = self.number(head.0);
+            return Typed::any(self.called(form, function, first, arguments.len()));
+        }
+        self.called_compiled(form, head, first, arguments.len())
+    }
+
+    /// Calls a function by name with arguments in the roots: its machine code, if it is compiled, without the runtime.
+    fn called_compiled(&mut self, form: Word, head: Word, first: usize, count: usize) -> Typed {
+        let root = self.root();
+        let symbol = self.number(head.address() as u64);
+        let function = self.load(symbol, symbol::FUNCTION * 8);
+        let (look, quick, slow) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let (after, answer) = self.joint();
+        let object = self.has_tag(function, OBJECT);
+        self.b.ins().brif(object, look, &[], slow, &[]);
+        self.b.switch_to_block(look);
+        let compiled = self.is_kind(function, ObjectKind::Compiled);
+        self.b.ins().brif(compiled, quick, &[], slow, &[]);
+        self.b.switch_to_block(quick);
+        // The caller keeps the function alive, and names the form in errors.
+        self.keep(function, root);
+        let roots = self.load(self.context, Context::ROOTS_OFFSET);
+        let named = self.number(form.0);
+        self.store(named, roots, Fixed::Form as usize * 8);
+        let code = self.load(function, slot::CODE * 8);
+        let code = self.b.ins().ushr_imm_u(code, 4);
+        let (place, given) = (self.place(first), self.number(count as u64));
+        let signature = self.entry_signature();
+        let call = self.b.ins().call_indirect(signature, code, &[self.context, function, place, given]);
+        let word = self.b.inst_results(call)[0];
+        self.check(word);
+        self.b.ins().jump(after, &[word.into()]);
+        self.b.switch_to_block(slow);
+        let name = self.number(head.0);
+        let word = self.called(form, name, first, count);
+        self.b.ins().jump(after, &[word.into()]);
+        self.b.switch_to_block(after);
+        Typed::any(answer)
     }
 
     /// Signals an undefined function before its arguments are evaluated.
     fn look_at(&mut self, form: Word, head: Word) {
         let symbol = self.number(head.address() as u64);
         let function = self.load(symbol, symbol::FUNCTION * 8);
-        let tag = self.b.ins().band_imm_s(function, 15);
-        let object = self.b.ins().icmp_imm_s(IntCC::Equal, tag, OBJECT);
+        let object = self.has_tag(function, OBJECT);
         let (rare, on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(rare);
         self.b.ins().brif(object, on, &[], rare, &[]);
@@ -117,7 +153,7 @@ impl Generator<'_, '_> {
     }
 
     /// Returns whether a node is evaluated without a safepoint or side effect.
-    fn is_quiet(&self, node: &TreeNode) -> bool {
+    pub(super) fn is_quiet(&self, node: &TreeNode) -> bool {
         match node {
             TreeNode::Constant(_) => true,
             TreeNode::Local(_) => self.width(node).is_none(),
@@ -130,13 +166,13 @@ impl Generator<'_, '_> {
     }
 
     /// Calls a builtin with words in registers.
-    pub(super) fn call_builtin(&mut self, form: Word, head: Word, values: &[Value]) -> Value {
+    pub(super) fn call_builtin(&mut self, form: Word, function: Word, values: &[Value]) -> Value {
         let first = self.roots;
         for value in values {
             let root = self.root();
             self.keep(*value, root);
         }
-        let function = self.number(head.0);
+        let function = self.number(function.0);
         self.called(form, function, first, values.len())
     }
 
@@ -158,6 +194,15 @@ impl Generator<'_, '_> {
     }
 
     pub(super) fn runtime(&mut self, helper: Helper, arguments: &[TreeNode]) -> Typed {
+        match (helper, arguments) {
+            (Helper::Global, &[TreeNode::Constant(name)]) if name.is_symbol_object() => {
+                return self.global(name);
+            }
+            (Helper::SetGlobal, [TreeNode::Constant(name), value]) if name.is_symbol_object() => {
+                return self.set_global(*name, value);
+            }
+            _ => {}
+        }
         let mut words = Vec::new();
         for node in arguments {
             let value = self.word_of(node);

@@ -47,8 +47,8 @@ impl Generator<'_, '_> {
                 let value = self.word_of(value);
                 self.b.ins().icmp_imm_s(IntCC::Equal, value, word.0.cast_signed())
             }
-            TreeNode::Inline { op, form, head, arguments } if op.is_test() => {
-                self.test(*op, *form, *head, arguments)
+            TreeNode::Inline { op, form, function, arguments } if op.is_test() => {
+                self.test(*op, *form, *function, arguments)
             }
             node => {
                 let typed = self.node(node);
@@ -76,7 +76,7 @@ impl Generator<'_, '_> {
     }
 
     /// Creates a block with a word as its parameter.
-    fn joint(&mut self) -> (Block, Value) {
+    pub(super) fn joint(&mut self) -> (Block, Value) {
         let block = self.b.create_block();
         let word = self.b.append_block_param(block, types::I64);
         (block, word)

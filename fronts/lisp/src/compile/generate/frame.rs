@@ -1,6 +1,6 @@
 //! Generates a function's prologue and epilogue, and its slots on both stacks.
 
-use super::Generator;
+use super::{Generator, Pad};
 use crate::compile::runtime::{self, Helper};
 use crate::compile::tree::Function;
 use crate::context::Context;
@@ -16,7 +16,7 @@ impl Generator<'_, '_> {
         let (enter, body, gone) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.b.ins().jump(enter, &[]);
         self.b.switch_to_block(body);
-        self.pads.push(Some(gone));
+        self.pads.push(Pad { block: Some(gone), passed: None });
         let mut kept = Vec::new();
         let mut arguments = given[1..].iter();
         if function.range.is_some() {
@@ -33,9 +33,9 @@ impl Generator<'_, '_> {
                 self.keep(*value, root);
             }
         }
-        self.poll();
-        if let Some((least, most)) = function.range {
-            self.check_count(function, least, most);
+        match function.range {
+            Some((least, most)) => self.check_count(function, least, most),
+            None => self.poll(),
         }
         for (variable, (value, root)) in function.required.iter().zip(kept) {
             self.bind_kept(variable, value, root);
@@ -43,6 +43,7 @@ impl Generator<'_, '_> {
         let answer = self.node(&function.body);
         let word = self.word(answer);
         self.leave(word);
+        self.end_pad();
         self.fill_pads();
         self.b.switch_to_block(gone);
         let none = self.number(runtime::GONE);
@@ -51,8 +52,8 @@ impl Generator<'_, '_> {
         self.enter(body);
     }
 
-    /// Checks both stacks, and sets the function's roots to nil.
-    pub(super) fn enter(&mut self, body: Block) {
+    /// Checks both stacks, polls if the caller keeps the arguments alive, and sets the function's roots to nil.
+    fn enter(&mut self, body: Block) {
         let stack = self.b.ins().get_stack_pointer(types::I64);
         let limit = self.load(self.context, offset_of!(Context, stack_limit));
         let low = self.b.ins().icmp(IntCC::UnsignedLessThan, stack, limit);
@@ -62,11 +63,22 @@ impl Generator<'_, '_> {
         let high = self.b.ins().icmp(IntCC::UnsignedGreaterThan, reserved, limit);
         let (full, on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(full);
-        let either = self.b.ins().bor(low, high);
-        self.b.ins().brif(either, full, &[], on, &[]);
+        let mut rare = self.b.ins().bor(low, high);
+        if self.given.is_some() {
+            let asked = self.asked();
+            let asked = self.b.ins().icmp_imm_s(IntCC::NotEqual, asked, 0);
+            rare = self.b.ins().bor(rare, asked);
+        }
+        self.b.ins().brif(rare, full, &[], on, &[]);
         self.b.switch_to_block(full);
-        let none = self.import(Helper::Overflow, &[]);
-        self.b.ins().return_(&[none]);
+        let roots = self.number(self.most_roots as u64);
+        let word = self.import(Helper::Enter, &[roots]);
+        let none = self.b.ins().icmp_imm_s(IntCC::Equal, word, runtime::GONE.cast_signed());
+        let out = self.b.create_block();
+        self.b.set_cold_block(out);
+        self.b.ins().brif(none, out, &[], on, &[]);
+        self.b.switch_to_block(out);
+        self.b.ins().return_(&[word]);
         self.b.switch_to_block(on);
         let nil = self.number(0);
         for root in 0..self.most_roots {

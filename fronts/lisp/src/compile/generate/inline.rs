@@ -1,25 +1,39 @@
 //! Generates inlined operations: fixnum arithmetic, comparisons, conses.
 
-use super::{Generator, Type, Typed};
+use super::number::{Operand, Site, Wanted};
+use super::{CONS, Generator, OBJECT, Type, Typed};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::{Op, TreeNode};
-use crate::value::Value as Word;
+use crate::value::{Header, ObjectKind, Value as Word};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder as _, Value, types};
 use largesse_gc::{Bump, Layout};
 
-const CONS: i64 = 0b0100;
-const OBJECT: i64 = 0b1000;
-
 impl Op {
     /// Returns whether the operation returns t or nil.
     pub(super) fn is_test(self) -> bool {
-        matches!(self, Op::Consp | Op::Not | Op::Eq | Op::Compare(_))
+        matches!(self, Op::Consp | Op::Not | Op::Eq | Op::Compare(_) | Op::Sign(_))
+    }
+
+    /// Returns whether the operands are numbers, or the result is one or an element of a vector.
+    pub(super) fn is_arithmetic(self) -> bool {
+        matches!(
+            self,
+            Op::Add
+                | Op::Subtract
+                | Op::Multiply
+                | Op::Divide
+                | Op::Step(_)
+                | Op::Absolute
+                | Op::Float
+                | Op::Element
+                | Op::SetElement
+        )
     }
 }
 
 impl Generator<'_, '_> {
-    fn has_tag(&mut self, value: Value, tag: i64) -> Value {
+    pub(super) fn has_tag(&mut self, value: Value, tag: i64) -> Value {
         let own = self.b.ins().band_imm_s(value, 15);
         self.b.ins().icmp_imm_s(IntCC::Equal, own, tag)
     }
@@ -39,16 +53,21 @@ impl Generator<'_, '_> {
         self.either(whole, |it| Typed::any(it.part(value, index)), |it| it.nil())
     }
 
-    fn is_fixnum(&mut self, value: Value) -> Value {
+    pub(super) fn is_fixnum(&mut self, value: Value) -> Value {
         let tag = self.b.ins().band_imm_s(value, 3);
         self.b.ins().icmp_imm_s(IntCC::Equal, tag, 1)
     }
 
-    fn both_fixnums(&mut self, a: Value, b: Value) -> Value {
-        let (ta, tb) = (self.b.ins().band_imm_s(a, 3), self.b.ins().band_imm_s(b, 3));
-        let (ta, tb) = (self.b.ins().bxor_imm_s(ta, 1), self.b.ins().bxor_imm_s(tb, 1));
-        let either = self.b.ins().bor(ta, tb);
-        self.b.ins().icmp_imm_s(IntCC::Equal, either, 0)
+    pub(super) fn header(&mut self, object: Value) -> Value {
+        // The tag of an object equals the size of its header.
+        self.b.ins().load(types::I64, Self::TRUSTED, object, -8)
+    }
+
+    /// Returns whether an object is of a kind, as a byte.
+    pub(super) fn is_kind(&mut self, object: Value, kind: ObjectKind) -> Value {
+        let header = self.header(object);
+        let bits = self.b.ins().band_imm_s(header, 0xff);
+        self.b.ins().icmp_imm_s(IntCC::Equal, bits, Header::new(kind, 0, 0).word().0.cast_signed())
     }
 
     /// Evaluates the count of a `dotimes`; what is no number is an error.
@@ -85,7 +104,7 @@ impl Generator<'_, '_> {
     }
 
     /// Evaluates a test as a byte.
-    pub(super) fn test(&mut self, op: Op, form: Word, head: Word, arguments: &[TreeNode]) -> Value {
+    pub(super) fn test(&mut self, op: Op, form: Word, function: Word, arguments: &[TreeNode]) -> Value {
         match op {
             Op::Consp => {
                 let value = self.word_of(&arguments[0]);
@@ -95,7 +114,12 @@ impl Generator<'_, '_> {
                 let values = self.operands(arguments);
                 self.same(values[0], values[1])
             }
-            Op::Compare(code) => self.compare(code, form, head, arguments),
+            Op::Compare(code) => self.compare(code, form, function, arguments),
+            Op::Sign(code) => {
+                let numbers = self.number_operands(arguments);
+                let site = Site { form, function, arguments: &numbers };
+                self.compared(code, site, [numbers[0], Operand::Constant(0)])
+            }
             _ => {
                 let value = self.word_of(&arguments[0]);
                 self.b.ins().icmp_imm_s(IntCC::Equal, value, 0)
@@ -121,25 +145,14 @@ impl Generator<'_, '_> {
         answer
     }
 
-    fn compare(&mut self, code: IntCC, form: Word, head: Word, arguments: &[TreeNode]) -> Value {
+    fn compare(&mut self, code: IntCC, form: Word, function: Word, arguments: &[TreeNode]) -> Value {
         if arguments.iter().all(|argument| self.width(argument).is_some()) {
             let (a, b) = self.plain_operands(arguments);
             return self.b.ins().icmp(code, a, b);
         }
-        let values = self.operands(arguments);
-        let (fast, slow, after) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let answer = self.b.append_block_param(after, types::I8);
-        let quick = self.both_fixnums(values[0], values[1]);
-        self.b.ins().brif(quick, fast, &[], slow, &[]);
-        self.b.switch_to_block(fast);
-        let holds = self.b.ins().icmp(code, values[0], values[1]);
-        self.b.ins().jump(after, &[holds.into()]);
-        self.b.switch_to_block(slow);
-        let word = self.call_builtin(form, head, &values);
-        let holds = self.b.ins().icmp_imm_s(IntCC::NotEqual, word, 0);
-        self.b.ins().jump(after, &[holds.into()]);
-        self.b.switch_to_block(after);
-        answer
+        let numbers = self.number_operands(arguments);
+        let site = Site { form, function, arguments: &numbers };
+        self.compared(code, site, [numbers[0], numbers[1]])
     }
 
     fn plain_operands(&mut self, arguments: &[TreeNode]) -> (Value, Value) {
@@ -149,80 +162,27 @@ impl Generator<'_, '_> {
         (a, self.plain(b))
     }
 
-    pub(super) fn inline(&mut self, op: Op, form: Word, head: Word, arguments: &[TreeNode]) -> Typed {
+    pub(super) fn inline(&mut self, op: Op, form: Word, function: Word, arguments: &[TreeNode]) -> Typed {
         match op {
             Op::Car => self.list_part(form, &arguments[0], 0),
             Op::Cdr => self.list_part(form, &arguments[0], 1),
-            Op::Rplaca => self.replace(form, head, arguments, 0),
-            Op::Rplacd => self.replace(form, head, arguments, 1),
+            Op::Rplaca => self.replace(form, function, arguments, 0),
+            Op::Rplacd => self.replace(form, function, arguments, 1),
             Op::Cons => {
                 let values = self.operands(arguments);
                 Typed::any(self.new_cons(values[0], values[1]))
             }
-            Op::Add | Op::Subtract => self.sum(op == Op::Add, form, head, arguments),
-            Op::Step(by) => self.step(by, form, head, arguments),
-            Op::Consp | Op::Not | Op::Eq | Op::Compare(_) => {
-                let holds = self.test(op, form, head, arguments);
+            Op::Consp | Op::Not | Op::Eq | Op::Compare(_) | Op::Sign(_) => {
+                let holds = self.test(op, form, function, arguments);
                 let (t, nil) = (self.number(self.unit.t.0), self.number(0));
                 Typed::any(self.b.ins().select(holds, t, nil))
             }
+            _ if self.width_of(op, arguments).is_some() => self.plain_arithmetic(op, arguments),
+            _ => {
+                let number = self.arithmetic(op, form, function, arguments, Wanted::Word);
+                Typed::any(self.boxed(number))
+            }
         }
-    }
-
-    fn is_plain(&self, arguments: &[TreeNode]) -> bool {
-        // The result needs one bit more.
-        arguments.iter().all(|argument| self.width(argument).is_some_and(|width| width < 63))
-    }
-
-    fn sum(&mut self, add: bool, form: Word, head: Word, arguments: &[TreeNode]) -> Typed {
-        if self.is_plain(arguments) {
-            let (a, b) = self.plain_operands(arguments);
-            let value = if add { self.b.ins().iadd(a, b) } else { self.b.ins().isub(a, b) };
-            return Typed { value, of: Type::Fixnum };
-        }
-        let values = self.operands(arguments);
-        let quick = self.both_fixnums(values[0], values[1]);
-        self.quick_sum(quick, form, head, &values, |it| {
-            // The sum of two tagged words has one tag too many, the difference one too few.
-            let b = it.b.ins().iadd_imm_s(values[1], -1);
-            if add { it.b.ins().sadd_overflow(values[0], b) } else { it.b.ins().ssub_overflow(values[0], b) }
-        })
-    }
-
-    fn step(&mut self, by: i64, form: Word, head: Word, arguments: &[TreeNode]) -> Typed {
-        if self.is_plain(arguments) {
-            let typed = self.node(&arguments[0]);
-            let value = self.plain(typed);
-            return Typed { value: self.b.ins().iadd_imm_s(value, by), of: Type::Fixnum };
-        }
-        let values = self.operands(arguments);
-        let quick = self.is_fixnum(values[0]);
-        self.quick_sum(quick, form, head, &values, |it| {
-            let by = it.number((by * 4).cast_unsigned());
-            it.b.ins().sadd_overflow(values[0], by)
-        })
-    }
-
-    /// Returns the sum of tagged words, or the builtin's result on overflow.
-    fn quick_sum(
-        &mut self,
-        quick: Value,
-        form: Word,
-        head: Word,
-        values: &[Value],
-        sum: impl FnOnce(&mut Self) -> (Value, Value),
-    ) -> Typed {
-        let (fast, slow, after) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let answer = self.b.append_block_param(after, types::I64);
-        self.b.ins().brif(quick, fast, &[], slow, &[]);
-        self.b.switch_to_block(fast);
-        let (value, over) = sum(self);
-        self.b.ins().brif(over, slow, &[], after, &[value.into()]);
-        self.b.switch_to_block(slow);
-        let called = self.call_builtin(form, head, values);
-        self.b.ins().jump(after, &[called.into()]);
-        self.b.switch_to_block(after);
-        Typed::any(answer)
     }
 
     /// Generates `car` or `cdr`; of nil they are nil.
@@ -242,7 +202,7 @@ impl Generator<'_, '_> {
         )
     }
 
-    fn replace(&mut self, form: Word, head: Word, arguments: &[TreeNode], index: usize) -> Typed {
+    fn replace(&mut self, form: Word, function: Word, arguments: &[TreeNode], index: usize) -> Typed {
         let values = self.operands(arguments);
         let whole = self.has_tag(values[0], CONS);
         self.either(
@@ -251,7 +211,7 @@ impl Generator<'_, '_> {
                 it.set_part(values[0], index, values[1]);
                 Typed::any(values[0])
             },
-            |it| Typed::any(it.call_builtin(form, head, &values)),
+            |it| Typed::any(it.call_builtin(form, function, &values)),
         )
     }
 

@@ -4,26 +4,36 @@
 //! objects never move, so the register's word stays valid. Numbers known to be fixnums are untagged.
 //!
 //! # Exits
-//! A call that returns no word jumps to the innermost *pad*. The pad of a form adds the form to the backtrace; that
-//! of a `catch` or similar form checks whether the exit has arrived. Each continues at the enclosing pad, and the
-//! last one returns from the function.
+//! A call that returns no word jumps to the innermost *pad*. The pad of a form passes a list, of the form and those around
+//! it, to a call that adds them to the backtrace; the pad of a `catch` or similar form checks whether the exit has
+//! arrived, and continues at the enclosing pad. The last one returns from the function.
 
+mod arithmetic;
 mod calls;
 mod control;
+mod element;
 mod frame;
 mod inline;
+mod number;
 mod pads;
 mod variables;
 mod words;
 
 use super::jit::{Compiler, EntryPoints};
+use super::made::Listing;
+use super::passed::PassedForm;
 use super::tree::{ExitPoint, Function, TreeNode, Unit, Var, Variable};
 use crate::value::Value as Word;
-use cranelift_codegen::ir::{Block, FuncRef, MemFlagsData, Value};
+use cranelift_codegen::ir::{Block, FuncRef, MemFlagsData, SigRef, Value};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable as Register};
 use cranelift_module::{FuncId, Module as _};
 use std::collections::HashMap;
 use std::rc::Rc;
+
+/// Tag of a reference to a cons.
+const CONS: i64 = 0b0100;
+/// Tag of a reference to an object.
+const OBJECT: i64 = 0b1000;
 
 /// Tells how a value is represented in its register.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,6 +70,22 @@ struct ExitTarget {
     tags: Vec<Block>,
 }
 
+/// The pad of a function, or of a construct such as `catch` that can end an exit.
+struct Pad {
+    /// Created at its first use.
+    block: Option<Block>,
+    /// The block that adds forms to the backtrace of an error before it continues at the pad.
+    passed: Option<Block>,
+}
+
+/// The pad of a form; it continues at the pad of the innermost construct.
+struct FormPad {
+    form: Word,
+    /// The form and the forms around it up to the construct, created when the pad of this form or of one in it is used.
+    forms: Option<*const PassedForm>,
+    block: Option<Block>,
+}
+
 struct Generator<'a, 'b> {
     b: FunctionBuilder<'b>,
     compiler: &'a mut Compiler,
@@ -67,6 +93,8 @@ struct Generator<'a, 'b> {
     entry_points: &'a [EntryPoints],
     number: usize,
     referred: HashMap<FuncId, FuncRef>,
+    /// The signature of the entry of every compiled function, once it is used.
+    entry_signature: Option<SigRef>,
     context: Value,
     gc: Value,
     /// The top of the root stack at entry to the function.
@@ -79,9 +107,14 @@ struct Generator<'a, 'b> {
     most_roots: usize,
     locals: HashMap<*const Variable, LocalVariable>,
     exits: HashMap<*const ExitPoint, ExitTarget>,
-    pads: Vec<Option<Block>>,
-    /// Pads of forms to be generated at the end: pad, form, enclosing pad.
-    pending: Vec<(Block, Word, Block)>,
+    /// Pads of the function and of its constructs that look at exits, innermost last.
+    pads: Vec<Pad>,
+    /// Pads of the forms inside the innermost construct, innermost last.
+    form_pads: Vec<FormPad>,
+    /// Pads of forms to be generated at the end: pad, forms, and block that adds them to the backtrace.
+    pending: Vec<(Block, *const PassedForm, Block)>,
+    /// Blocks that add forms to the backtrace, to be generated at the end, each with the pad that follows.
+    passing: Vec<(Block, Block)>,
 }
 
 /// Generates a function's code and returns its text.
@@ -90,20 +123,24 @@ pub(super) fn function(
     unit: &Unit,
     entry_points: &[EntryPoints],
     number: usize,
+    listing: Listing,
 ) -> Result<String, String> {
     let function = &unit.functions[number];
     let mut text = format!("; {}\n", function.text);
     let EntryPoints { entry, direct } = entry_points[number];
+    let mut define = |id, fill: Fill| define(compiler, unit, entry_points, number, id, listing, fill);
     if let Some(direct) = direct {
-        text += &define(compiler, unit, entry_points, number, direct, |it, own, given| it.whole(own, given))?;
+        text += &define(direct, |it, own, given| it.whole(own, given))?;
         text += "; from the root stack\n";
-        text +=
-            &define(compiler, unit, entry_points, number, entry, |it, own, given| it.hand_over(own, given))?;
+        text += &define(entry, |it, own, given| it.hand_over(own, given))?;
     } else {
-        text += &define(compiler, unit, entry_points, number, entry, |it, own, given| it.whole(own, given))?;
+        text += &define(entry, |it, own, given| it.whole(own, given))?;
     }
     Ok(text)
 }
+
+/// Generates the code of a function from its parameters.
+type Fill = fn(&mut Generator<'_, '_>, &Function, &[Value]);
 
 fn define(
     compiler: &mut Compiler,
@@ -111,7 +148,8 @@ fn define(
     entry_points: &[EntryPoints],
     number: usize,
     id: FuncId,
-    fill: impl FnOnce(&mut Generator<'_, '_>, &Function, &[Value]),
+    listing: Listing,
+    fill: Fill,
 ) -> Result<String, String> {
     let mut context = compiler.module.make_context();
     context.func.signature = compiler.module.declarations().get_function_decl(id).signature.clone();
@@ -128,6 +166,7 @@ fn define(
         entry_points,
         number,
         referred: HashMap::new(),
+        entry_signature: None,
         context: given[0],
         gc: given[0],
         frame: given[0],
@@ -138,13 +177,15 @@ fn define(
         locals: HashMap::new(),
         exits: HashMap::new(),
         pads: Vec::new(),
+        form_pads: Vec::new(),
         pending: Vec::new(),
+        passing: Vec::new(),
     };
     fill(&mut it, &unit.functions[number], &given);
     let Generator { mut b, compiler, .. } = it;
     b.seal_all_blocks();
     b.finalize(compiler.module.target_config());
-    context.set_disasm(true);
+    context.set_disasm(listing == Listing::Text);
     compiler.module.define_function(id, &mut context).map_err(|cause| format!("{cause:?}"))?;
     Ok(context.compiled_code().and_then(|code| code.vcode.clone()).unwrap_or_default())
 }
@@ -163,6 +204,9 @@ impl Generator<'_, '_> {
     fn word_of(&mut self, node: &TreeNode) -> Value {
         if let TreeNode::Constant(value) = node {
             return self.number(value.0);
+        }
+        if let TreeNode::At(form, node) = node {
+            return self.on_behalf(*form, |it| it.word_of(node));
         }
         let typed = self.node(node);
         self.word(typed)
@@ -213,8 +257,10 @@ impl Generator<'_, '_> {
             TreeNode::Functions(functions, body) => self.functions(functions, body),
             TreeNode::Argument(argument) => self.argument(*argument),
             TreeNode::CheckKeys(from) => self.check_keys(*from),
-            TreeNode::Inline { op, form, head, arguments } => self.inline(*op, *form, *head, arguments),
-            TreeNode::Call { form, head, known, arguments } => self.call(*form, *head, *known, arguments),
+            TreeNode::Inline { op, form, function, arguments } => {
+                self.inline(*op, *form, *function, arguments)
+            }
+            TreeNode::Call { form, head, callee, arguments } => self.call(*form, *head, *callee, arguments),
             TreeNode::Apply { form, function, arguments } => self.apply(*form, function, arguments),
             TreeNode::Direct { function, closure, arguments } => {
                 self.direct(*function, closure.as_ref(), arguments)

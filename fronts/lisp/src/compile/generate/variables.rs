@@ -4,12 +4,12 @@ use super::{Generator, LocalVariable, Type, Typed, key};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::{Argument, Op, TreeNode, Var};
 use crate::compile::{slot, tree};
-use crate::value::Value as Word;
+use crate::value::{Value as Word, flag, symbol};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder as _, Value, types};
 
 /// Number of bits of a fixnum.
-const FIXNUM: u32 = 62;
+pub(super) const FIXNUM: u32 = 62;
 
 impl Generator<'_, '_> {
     /// Returns the number of bits that suffice for a node's value, if it is an untagged number.
@@ -21,18 +21,27 @@ impl Generator<'_, '_> {
             TreeNode::Local(variable) if variable.owner == self.number => variable.width.get(),
             TreeNode::Assign(variable, _) if variable.owner == self.number => variable.width.get(),
             TreeNode::Plain(_) | TreeNode::Count(_) => Some(FIXNUM),
-            TreeNode::Inline { op: Op::Add | Op::Subtract | Op::Step(_), arguments, .. } => {
-                let mut most = 1;
-                for argument in arguments {
-                    most = most.max(self.width(argument)?);
-                }
-                (most < 63).then_some(most + 1)
-            }
+            TreeNode::Inline { op, arguments, .. } => self.width_of(*op, arguments),
             TreeNode::Sequence(nodes) => self.width(nodes.last()?),
             TreeNode::If(_, yes, no) => Some(self.width(yes)?.max(self.width(no)?)),
             TreeNode::At(_, node) => self.width(node),
             _ => None,
         }
+    }
+
+    /// Returns the number of bits that suffice for the result of an operation, if its operands are untagged numbers.
+    pub(super) fn width_of(&self, op: Op, arguments: &[TreeNode]) -> Option<u32> {
+        let (first, rest) = arguments.split_first()?;
+        let own = |op| matches!(op, Op::Add | Op::Subtract | Op::Multiply | Op::Step(_) | Op::Absolute);
+        let mut bits = self.width(first).filter(|_| own(op))?;
+        if matches!(op, Op::Step(_) | Op::Absolute) || op == Op::Subtract && rest.is_empty() {
+            bits += 1;
+        }
+        for argument in rest {
+            let more = self.width(argument)?;
+            bits = if op == Op::Multiply { bits + more } else { bits.max(more) + 1 };
+        }
+        (bits < 64).then_some(bits)
     }
 
     pub(super) fn type_of(&self, node: &TreeNode) -> Type {
@@ -86,6 +95,45 @@ impl Generator<'_, '_> {
             self.keep(value, root);
         }
         Typed { value, of }
+    }
+
+    /// Generates a byte that is not zero if a symbol never had a thread-local binding.
+    fn is_shared(&mut self, symbol: Value) -> Value {
+        let number = self.load(symbol, symbol::BINDING * 8);
+        self.b.ins().icmp_imm_s(IntCC::Equal, number, Word::NIL.0.cast_signed())
+    }
+
+    /// Reads a global variable: inline if it is bound and has no thread-local binding.
+    pub(super) fn global(&mut self, name: Word) -> Typed {
+        let symbol = self.number(name.address() as u64);
+        let shared = self.is_shared(symbol);
+        let value = self.load(symbol, symbol::VALUE * 8);
+        let bound = self.b.ins().icmp_imm_s(IntCC::NotEqual, value, Word::UNBOUND.0.cast_signed());
+        let quick = self.b.ins().band(shared, bound);
+        let word = self.number(name.0);
+        self.either(quick, |_| Typed::any(value), |it| Typed::any(it.import_checked(Helper::Global, &[word])))
+    }
+
+    /// Assigns a global variable: inline if it is no constant and has no thread-local binding.
+    pub(super) fn set_global(&mut self, name: Word, value: &TreeNode) -> Typed {
+        let value = self.word_of(value);
+        let root = self.root();
+        self.keep(value, root);
+        let symbol = self.number(name.address() as u64);
+        let shared = self.is_shared(symbol);
+        let header = self.load(symbol, 0);
+        let flags = self.b.ins().band_imm_s(header, i64::from(flag::CONSTANT) << 8);
+        let assignable = self.b.ins().icmp_imm_s(IntCC::Equal, flags, 0);
+        let quick = self.b.ins().band(shared, assignable);
+        let word = self.number(name.0);
+        self.either(
+            quick,
+            |it| {
+                it.store(value, symbol, symbol::VALUE * 8);
+                Typed::any(value)
+            },
+            |it| Typed::any(it.import_checked(Helper::SetGlobal, &[word, value])),
+        )
     }
 
     /// Binds variables in parallel around a body.

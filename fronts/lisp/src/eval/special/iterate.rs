@@ -121,6 +121,9 @@ pub(super) fn dolist(cx: &mut Context, form: Value) -> Answer {
             cx.poll()?;
             rest = rest.get(1);
         }
+        if !rest.is_nil() {
+            return cx.type_error("list", rest);
+        }
         let result = spec.cddr();
         if !result.is_cons() {
             return Ok(Value::NIL);

@@ -160,7 +160,8 @@ impl Context {
     }
 
     /// Returns whether an object begins with the slots of a class's instances.
-    fn has_slots_of(&self, object: Value, class: Value) -> bool {
+    #[inline]
+    pub(crate) fn has_slots_of(&self, object: Value, class: Value) -> bool {
         (object.is(ObjectKind::Instance) || object.is(ObjectKind::Array))
             && self.is_subclass(self.world.class_of(object), class)
     }
@@ -189,12 +190,15 @@ impl Context {
         if !class.is_nil()
             && let Some((owner, definition)) = self.find_method(class, selector)
         {
-            let definition = if definition.is_cons() {
-                self.warmed(class, selector, (owner, definition))?
-            } else {
-                definition
+            if !definition.is_cons() {
+                return self.call_method(owner, definition, object, first, count);
+            }
+            return match self.warmed(definition, definition, Some((owner, selector)))? {
+                Some(compiled) => self.call_method(owner, compiled, object, first, count),
+                None => {
+                    self.counted(definition, |it| it.call_method(owner, definition, object, first, count))
+                }
             };
-            return self.call_method(owner, definition, object, first, count);
         }
         let nomethod = self.world.names.nomethod;
         if !class.is_nil()
