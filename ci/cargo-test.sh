@@ -8,6 +8,7 @@ trap 'rm -rf "$logs"' EXIT
 logs=$(mktemp -d)
 status=0 lanes=0 running=()
 start() { # ARGUMENTS...: starts tests whose output goes to the log of the next number
+    : > "$logs/$lanes" # `tail` may begin before cargo does
     cargo test --no-fail-fast "$@" > "$logs/$lanes" 2>&1 &
     running+=($!)
     lanes=$((lanes + 1))

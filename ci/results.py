@@ -191,7 +191,7 @@ def from_json(lines):
 
 
 def machine_line(machine):
-    return f"{machine['processor']}, {machine['cores']} cores, Linux {machine['kernel']}"
+    return f"{machine['processor']}, {machine['processors']} processors, Linux {machine['kernel']}"
 
 
 def add(args):

@@ -13,7 +13,7 @@ run() { # SANITIZER TEST-OPTIONS... (and the array `build`)
     RUSTFLAGS="-Zsanitizer=$sanitizer" RUSTDOCFLAGS="-Zsanitizer=$sanitizer" \
         CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/$sanitizer" \
         timeout "${LARGESSE_CI_SECONDS:-1800}" \
-        cargo +nightly test --target "$host" "${build[@]}" -p largesse-malloc -p largesse-gc -p largesse-store -p largesse-policy -p largesse-pager --lib --tests -- "$@"
+        cargo +nightly test --no-fail-fast --target "$host" "${build[@]}" -p largesse-malloc -p largesse-gc -p largesse-store -p largesse-policy -p largesse-pager --lib --tests -- "$@"
 }
 # The tests leak their ranges on purpose.
 build=()

@@ -14,7 +14,7 @@ version=$(basename "$archive")
 version=${version#largesse-}
 export ARCHIVE=$archive VERSION=${version%%-linux-*}
 "$tools/bin/python" - "$work" "$prefix" > "$work/log" 2>&1 << 'END' || { tail -20 "$work/log" >&2; exit 1; }
-import asyncio, sys
+import asyncio, os, sys
 from rattler import Channel, Platform, install, solve
 from rattler.index import index_fs
 from rattler_build.cli_api import build_recipes
@@ -31,4 +31,7 @@ async def put():
 
 
 asyncio.run(put())
+# The threads of rattler sometimes abort Python while it ends, after the work is done.
+sys.stdout.flush()
+os._exit(0)
 END

@@ -1,8 +1,11 @@
-/* Ends the process in a way that does not call exit(): endings WAY. Exit handlers read large blocks. */
+/* Ends the process in a way that does not call exit(): endings WAY MIB [LIBRARY]. Exit handlers read a block of MIB. A
+ * second thread loads the library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BYTES = 16 << 20, PAGE = 4096 };
+enum { PAGE = 4096 };
+static size_t bytes;
 static char *block;
 static pthread_t first;
 static const char *way;
@@ -24,12 +28,12 @@ static void say(const char *text) {
 }
 
 static void touch(void) {
-    for (size_t at = 0; at < BYTES; at += PAGE)
+    for (size_t at = 0; at < bytes; at += PAGE)
         block[at] = (char)(at / PAGE);
 }
 
 static void check(void) {
-    for (size_t at = 0; at < BYTES; at += PAGE)
+    for (size_t at = 0; at < bytes; at += PAGE)
         if (block[at] != (char)(at / PAGE)) {
             say("a wrong byte\n");
             _exit(98);
@@ -56,14 +60,16 @@ static void wait_for_first(void) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());
     for (char state = 0; state != 'Z';) {
+        usleep(1000);
         FILE *file = fopen(path, "r");
-        size_t len = file ? fread(text, 1, sizeof text - 1, file) : 0;
-        text[len] = 0;
-        if (file)
-            fclose(file);
+        if (!file) { /* without /proc */
+            state = pthread_tryjoin_np(first, NULL) == EBUSY ? 0 : 'Z';
+            continue;
+        }
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
         char *name_end = strrchr(text, ')');
         state = name_end ? name_end[2] : 'Z';
-        usleep(1000);
     }
 }
 
@@ -100,14 +106,29 @@ static void *forks(void *argument) {
     return argument;
 }
 
+static void *load(void *path) { return dlopen(path, RTLD_NOW | RTLD_GLOBAL); }
+
 int main(int count, char **arguments) {
-    way = count > 1 ? arguments[1] : "";
+    if (count < 3)
+        return 96;
+    way = arguments[1];
+    bytes = (size_t)atoi(arguments[2]) << 20;
     first = pthread_self();
-    block = malloc(BYTES);
-    double (*sum)(const double *, size_t) = dlsym(RTLD_DEFAULT, "largesse_sum");
+    if (count > 3) {
+        pthread_t loader;
+        void *library = NULL;
+        pthread_create(&loader, NULL, load, arguments[3]);
+        pthread_join(loader, &library);
+        if (!library)
+            return 97;
+    }
+    block = malloc(bytes);
+    double (*sum)(size_t, const double *, ptrdiff_t) = dlsym(RTLD_DEFAULT, "largesse_dsum");
     touch();
     if (sum) /* the kernel starts the threads that work on long vectors */
-        sum((const double *)(void *)block, BYTES / sizeof(double));
+        sum(bytes / sizeof(double), (const double *)(void *)block, 1);
+    else if (getenv("LARGESSE_PID") || count > 3)
+        return 95;
     atexit(at_exit);
     pthread_key_t key;
     pthread_key_create(&key, key_ends);

@@ -4,7 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/futex.h>
+#include <net/if.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/fanotify.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -20,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,14 +36,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MARK = 1000, REGION = 192 << 20, FLOOD = 4 << 20, ROOM = 16 };
+enum { PAGE = 4096, MARK = 1000, REGION = 256 << 20, FLOOD = 4 << 20, ROOM = 16 };
 enum { P = 0x50505050 }; // stands for an argument that points to memory
 // NEW: the call returns a descriptor. OWN: it returns a number that differs between runs. STILL: signals are blocked
 // during the call. AGAIN: the call is repeated if a signal interrupts it.
 enum { NEW = 1, OWN = 2, STILL = 4, AGAIN = 8 };
 
 static char *region, *next, *flood, *near_none, *near_read, *past_file;
-static int in, out, file, zero, drain[2], listener, events, watch, timer, sem;
+static int in, out, file, zero, terminal, drain[2], listener, events, watch, timer, sem;
 
 // Returns `pages` pages of far memory, which are zero except for a mark, followed by an inaccessible page.
 static char *fresh(int pages) {
@@ -142,6 +148,15 @@ static void buffers(void) {
 static void times(void) {
     CALL(futex, 0, 0, P, FUTEX_WAIT, 1, P);
     CALL(futex, 0, 0, P, FUTEX_WAKE, 1, 0);
+    CALL(futex, 0, 0, P, FUTEX_REQUEUE, 1, 1, P);
+    CALL(futex, 0, 0, P, FUTEX_CMP_REQUEUE, 1, 1, P, 0);
+    CALL(futex, 0, 0, P, FUTEX_WAIT_REQUEUE_PI, 1, P, P);
+    CALL(futex, 0, 0, P, FUTEX_CMP_REQUEUE_PI, 1, 1, P, 0);
+    // The engine of root is userfaultfd events, for which this call does not wait.
+    if (geteuid() != 0) {
+        CALL(futex, 0, 0, P, FUTEX_WAKE_OP, 1, 1, P, FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0));
+        CALL(futex, 0, 0, P, FUTEX_WAKE_OP_PRIVATE, 1, 1, P, FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0));
+    }
     CALL(clock_gettime, 0, 0, CLOCK_THREAD_CPUTIME_ID, P);
     CALL(clock_getres, 0, 0, CLOCK_REALTIME, P);
     CALL(gettimeofday, 0, 0, P, P);
@@ -219,6 +234,45 @@ static void files(void) {
     CALL(fcntl, 0, 0, file, F_SETLK, P);
     CALL(ioctl, 0, 0, drain[0], FIONREAD, P);
     CALL(ioctl, 0, 0, drain[0], TCGETS, P);
+    CALL(ioctl, 0, 0, terminal, TCGETS, P);
+    CALL(ioctl, 0, 0, terminal, TIOCGWINSZ, P);
+    CALL(ioctl, 0, 0, file, FIGETBSZ, P);
+    CALL(ioctl, 0, 0, file, FS_IOC_FIEMAP, P);
+    for (unsigned long request = 0x8900; geteuid() != 0 && request < 0x8980; request++) CALL(ioctl, 0, 0, in, request, P);
+}
+
+// Makes calls whose structures lead to evicted memory: an array that follows, or a pointer. The structure itself is near,
+// or far. Between them lies more memory than a transfer reads.
+static void nested(void) {
+    enum { APART = 256 << 10 };
+    struct sock_filter pass = BPF_STMT(BPF_RET | BPF_K, 100);
+    for (int kind = 0; kind < 2 * KINDS; kind++) {
+        const char *how = kinds[kind / 2];
+        char *to = (char *)pointer(kind / 2);
+        next += APART;
+        struct ifconf near_list, *list = kind % 2 ? &near_list : (void *)fresh(1);
+        *list = (struct ifconf){.ifc_len = 3 * sizeof(struct ifreq), .ifc_buf = to};
+        answer("SIOCGIFCONF", "a list at", how, 0, SYS_ioctl, (long[6]){in, SIOCGIFCONF, (long)list});
+        printf("%d bytes\n", list->ifc_len);
+        struct sock_fprog near_code, *code = kind % 2 ? &near_code : (void *)fresh(1);
+        *code = (struct sock_fprog){.len = 1, .filter = (void *)to};
+        answer("SO_ATTACH_FILTER", "code at", how, 0, SYS_setsockopt, (long[6]){out, SOL_SOCKET, SO_ATTACH_FILTER, (long)code, sizeof *code});
+        next += APART;
+    }
+    enum { MANY = 1000 };
+    struct sock_filter *long_code = (void *)fresh(2);
+    for (int at = 0; at < MANY; at++) long_code[at] = pass;
+    struct sock_fprog all = {MANY, long_code};
+    socklen_t count = MANY;
+    answer("SO_ATTACH_FILTER", "code of", "1000", 0, SYS_setsockopt, (long[6]){out, SOL_SOCKET, SO_ATTACH_FILTER, (long)&all, sizeof all});
+    answer("SO_GET_FILTER", "code of", "1000", 0, SYS_getsockopt, (long[6]){out, SOL_SOCKET, SO_GET_FILTER, (long)fresh(2), (long)&count});
+    setsockopt(out, SOL_SOCKET, SO_DETACH_FILTER, &count, sizeof count);
+    int extents = open("bad.extents", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    for (off_t at = 0; at < 150; at++) pwrite(extents, "x", 1, at << 17);
+    struct fiemap *map = (void *)(fresh(3) + PAGE - sizeof *map);
+    *map = (struct fiemap){.fm_length = ~0ull, .fm_flags = FIEMAP_FLAG_SYNC, .fm_extent_count = 140};
+    answer("FS_IOC_FIEMAP", "extents", "140", 0, SYS_ioctl, (long[6]){extents, FS_IOC_FIEMAP, (long)map});
+    printf("%u extents\n", map->fm_mapped_extents), close(extents), unlink("bad.extents");
 }
 
 static void sockets(void) {
@@ -315,6 +369,39 @@ static void threads(void) {
     CALL(fcntl, 0, 0, file, F_GET_RW_HINT, P);
 }
 
+// Calls that an ordinary user may not make, or that few programs make. Root makes those only that change nothing.
+static void rare(void) {
+    int group = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID, 0), shared = shmget(IPC_PRIVATE, PAGE, 0600);
+    CALL(adjtimex, OWN, 0, P);
+    CALL(capset, 0, 0, P, P);
+    CALL(fanotify_mark, 0, 0, group, FAN_MARK_ADD, FAN_MODIFY, AT_FDCWD, P);
+    CALL(getresgid, 0, 0, P, P, P);
+    CALL(lgetxattr, 0, 3, P, P, P, 100);
+    CALL(llistxattr, 0, 2, P, P, 100);
+    CALL(lremovexattr, 0, 0, P, P);
+    CALL(lsetxattr, 0, 3, P, P, P, 100, 0);
+    CALL(mbind, 0, 0, 0, 0, 1, P, 64, 0);
+    CALL(mknod, 0, 0, P, S_IFIFO | 0600, 0);
+    CALL(move_pages, 0, 1, 0, 1, P, P, P, 0);
+    CALL(name_to_handle_at, 0, 0, AT_FDCWD, P, P, P, AT_EMPTY_PATH);
+    CALL(open_by_handle_at, 0, 0, AT_FDCWD, P, O_RDONLY);
+    int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    CALL(pidfd_send_signal, 0, 0, process, 0, P, 0);
+    CALL(rt_tgsigqueueinfo, 0, 0, getpid(), getpid(), 0, P);
+    CALL(shmctl, 0, 0, shared, IPC_STAT, P);
+    CALL(signalfd, NEW, 0, -1, P, 8);
+    CALL(syslog, OWN, 0, 3, P, 100);
+    close(group), close(process), shmctl(shared, IPC_RMID, NULL);
+    if (geteuid() == 0) return;
+    CALL(chroot, 0, 0, P);
+    CALL(clock_settime, 0, 0, CLOCK_REALTIME, P);
+    CALL(mount, 0, 0, P, P, P, 0, P);
+    CALL(setdomainname, 0, 1, P, 10);
+    CALL(setgroups, 0, 0, 1, P);
+    CALL(sethostname, 0, 1, P, 10);
+    CALL(settimeofday, 0, 0, P, P);
+}
+
 // These calls may create descriptors even if they fail, so that they must be the last ones.
 static void makers(void) {
     CALL(io_uring_setup, NEW, 0, 0, P);
@@ -341,7 +428,8 @@ static void vector(const char *name, long number, int fd) {
     for (size_t at = 0; at < sizeof lens / sizeof *lens; at++) {
         char how[32];
         sprintf(how, "of %ld", lens[at]);
-        answer(name, "part", how, 0, number, (long[6]){fd, (long)parts(fresh(1), (size_t)lens[at]), 2, 0, 0, 0});
+        // A signal may end a read of /dev/zero after each 4 KiB.
+        answer(name, "part", how, STILL, number, (long[6]){fd, (long)parts(fresh(1), (size_t)lens[at]), 2, 0, 0, 0});
     }
     for (size_t which = 0; which < sizeof counts / sizeof *counts; which++) {
         struct iovec *array = (void *)fresh(5);
@@ -413,7 +501,7 @@ static void open_all(void) {
     zero = open("/dev/zero", O_RDONLY), events = epoll_create1(0), watch = inotify_init1(IN_NONBLOCK);
     listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), timer = timerfd_create(CLOCK_MONOTONIC, 0);
     bind(listener, (void *)&(sa_family_t){AF_UNIX}, sizeof(sa_family_t)), listen(listener, 1);
-    sem = semget(IPC_PRIVATE, 1, 0600);
+    sem = semget(IPC_PRIVATE, 1, 0600), terminal = posix_openpt(O_RDWR | O_NOCTTY);
 }
 
 int main(void) {
@@ -429,7 +517,7 @@ int main(void) {
     struct sigaction action = {.sa_handler = nothing, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 3000}, {0, 3000}}, NULL);
-    touches(), buffers(), times(), waits(), files(), sockets(), system_itself(), names(), queues(), threads();
+    touches(), buffers(), times(), waits(), files(), sockets(), system_itself(), names(), queues(), threads(), nested(), rare();
     vector("readv", SYS_readv, zero), vector("writev", SYS_writev, file);
     vector("preadv", SYS_preadv, zero), vector("pwritev", SYS_pwritev, file);
     vector("preadv2", SYS_preadv2, zero), vector("pwritev2", SYS_pwritev2, file), vector("vmsplice", SYS_vmsplice, drain[1]);

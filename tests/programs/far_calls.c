@@ -183,7 +183,7 @@ static void *player(void *number) {
         shared->turn++;
         pthread_cond_broadcast(&shared->changed);
         pthread_mutex_unlock(&shared->lock);
-        if (round % 20 == 0 && *(int *)number) push_out();
+        if (round % 50 == 0 && *(int *)number) push_out();
     }
     return NULL;
 }
@@ -308,7 +308,7 @@ static void children(void) {
 }
 
 static void *write_often(void *fd) {
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 4; round++) {
         push_out();
         if (write(*(int *)fd, from + round * 4096, 100) != 100) return NULL;
     }

@@ -1,4 +1,5 @@
-/* Allocates memory until malloc fails, and checks all of it. */
+/* Allocates memory until malloc fails, tries to enlarge each block, and checks all of it. */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,12 @@ int main(void) {
     while (count < MOST && (blocks[count] = malloc(BLOCK))) {
         for (size_t w = 0; w < WORDS; w++) blocks[count][w] = count * WORDS + w;
         count++;
+    }
+    for (size_t b = 0; b < count; b++) {
+        errno = 0;
+        uint64_t *larger = realloc(blocks[b], 4 * BLOCK);
+        if (larger) blocks[b] = larger;
+        wrong += larger != NULL || errno != ENOMEM;
     }
     for (size_t b = 0; b < count; b++)
         for (size_t w = 0; w < WORDS; w++) wrong += blocks[b][w] != b * WORDS + w;

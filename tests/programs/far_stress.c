@@ -51,7 +51,8 @@ static void *work(void *argument) {
     uint64_t state = 88172645463325252ull + mine;
     struct done *done = calloc(1, sizeof *done);
     for (size_t i = 0; i < own; i++) write_page(i * (size_t)threads + mine);
-    while (most_steps ? done->steps < most_steps : end > 0 ? now() < end : !input_ended) {
+    /* At least one round: the input may end while the pages are written for the first time. */
+    do {
         for (int k = 0; k < 64; k++, done->steps++) {
             /* Half of the accesses are to single pages, half to runs of pages. */
             size_t first = next(&state) % own, run = next(&state) % 2 ? 1 : next(&state) % 64;
@@ -61,7 +62,7 @@ static void *work(void *argument) {
                 if (writes) write_page(page); else done->wrong += wrong_in(page);
             }
         }
-    }
+    } while (most_steps ? done->steps < most_steps : end > 0 ? now() < end : !input_ended);
     for (size_t i = 0; i < own; i++) done->wrong += wrong_in(i * (size_t)threads + mine);
     return done;
 }

@@ -1,5 +1,5 @@
 /* Uses the kernel in ways that a system-call filter could disturb, while blocks become far memory near a limit.
-   limit_calls MIB: fills that many mebibytes in blocks of 8 MiB. Before that, it blocks all signals, puts a signal stack
+   limit_calls MIB [mapped]: fills that many mebibytes in blocks of 8 MiB, which it maps itself if asked. Before that, it blocks all signals, puts a signal stack
    into a large block, and starts a thread that waits in read(2) for bytes into a block that nobody has touched. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,14 @@ static uint64_t *blocks[MOST];
 static size_t count;
 static int ends[2];
 static volatile size_t in_handler = SIZE_MAX;
+
+static int is_mapped;
+static void *get(size_t bytes) {
+    if (!is_mapped) return malloc(bytes);
+    /* At least a mebibyte: smaller mappings are not far. */
+    void *at = mmap(NULL, bytes < MESSAGE ? MESSAGE : bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
 
 static uint64_t value(size_t block, size_t word) { return block * 1000003 + word * 7919; }
 static size_t wrong(size_t block) {
@@ -64,22 +73,23 @@ static void handle(int signal) {
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     size_t found = 0;
+    is_mapped = argc > 2 && !strcmp(argv[2], "mapped");
     count = (size_t)atol(argv[1]) / (BLOCK >> 20);
     sigset_t all, none;
     sigfillset(&all), sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &all, 0);
-    stack_t stack = {.ss_sp = malloc(STACK), .ss_size = STACK};
+    stack_t stack = {.ss_sp = get(STACK), .ss_size = STACK};
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
     action.sa_mask = all;
     if (!stack.ss_sp || sigaltstack(&stack, 0) || sigaction(SIGUSR1, &action, 0)) fail("signals");
     long before = no_new_privileges();
 
     /* In large pages of its own, none of which is touched. */
-    char *around = malloc(BLOCK), *message = around + BLOCK / 2;
+    char *around = get(BLOCK), *message = around + BLOCK / 2;
     pthread_t thread;
     if (!around || pipe(ends) || pthread_create(&thread, 0, receive, message)) fail("thread");
     for (size_t block = 0; block < count; block++) {
-        blocks[block] = malloc(BLOCK);
+        blocks[block] = get(BLOCK);
         if (!blocks[block]) fail("malloc");
         for (size_t word = 0; word < WORDS; word++) blocks[block][word] = value(block, word);
     }

@@ -166,7 +166,9 @@ static void absent(int node, int cpu, const char *nodes)
     same("pin", CALL(largesse_pin)(list, 0), LARGESSE_NOT_SUPPORTED);
     says(words);
     same("pin", CALL(largesse_pin)("0-x", 0), LARGESSE_BAD_ARGUMENT);
-    says("'0-x' is neither a number nor a range");
+    says("'0-x' is not a list of processors");
+    same("pin", CALL(largesse_pin)("N:8000", 0), LARGESSE_NOT_SUPPORTED);
+    says("so there is no place 8000");
     same("pin", CALL(largesse_pin)("0", 0), LARGESSE_OK);
     if (CALL(largesse_refusal)()) fail("words after a success", 1, 0);
 }

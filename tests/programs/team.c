@@ -7,18 +7,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "largesse.h"
 
 enum { N = 2200000 };
 static double *x, first;
 
-static void bind_to(int cpu)
+static cpu_set_t only(int cpu)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof set, &set)) exit(3);
+    return set;
+}
+
+/* Binds this thread, which the library tells from confining the process. */
+static void bind_to(cpu_set_t set)
+{
+    if (pthread_setaffinity_np(pthread_self(), sizeof set, &set)) exit(3);
+}
+
+static void confine_to(cpu_set_t set)
+{
+    if (sched_setaffinity(0, sizeof set, &set)) exit(8);
 }
 
 /* Makes one long call and prints the numbers after it. */
@@ -52,13 +64,38 @@ int main(int argc, char **argv)
     const char *scenario = argc > 1 ? argv[1] : "";
     x = malloc(N * sizeof *x);
     for (int i = 0; i < N; i++) x[i] = 1.0 / (i + 1);
+    cpu_set_t all;
+    sched_getaffinity(0, sizeof all, &all);
     if (!strcmp(scenario, "bound")) {
-        bind_to(sched_getcpu());
+        bind_to(only(sched_getcpu()));
         call("bound");
-        cpu_set_t all;
-        memset(&all, 0xff, sizeof all);
-        sched_setaffinity(0, sizeof all, &all);
+        bind_to(all);
         call("free again");
+    } else if (!strcmp(scenario, "pinned")) {
+        if (largesse_pin(argv[2], 0)) return 6;
+        call("pinned");
+    } else if (!strcmp(scenario, "moved")) {
+        call("before");
+        confine_to(only(atoi(argv[2])));
+        call("confined");
+        largesse_set_threads(2);
+        call("two threads");
+        largesse_set_threads(0);
+        char command[99];
+        snprintf(command, sizeof command, "taskset --pid --cpu-list %s %d > /dev/null", argv[3], getpid());
+        if (system(command)) return 9;
+        call("by taskset");
+    } else if (!strcmp(scenario, "forked")) {
+        call("parent");
+        fflush(stdout);
+        pid_t child = fork();
+        if (child) {
+            waitpid(child, NULL, 0);
+            call("parent");
+        } else {
+            confine_to(only(atoi(argv[2])));
+            call("child");
+        }
     } else if (!strcmp(scenario, "set")) {
         if (largesse_set_threads(-1) != LARGESSE_BAD_ARGUMENT) return 4;
         int numbers[] = {1, 3, 2, 5, 0, 1000};

@@ -14,7 +14,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Time after which a guest is considered hung. The longest test takes 100 seconds on idle processors.
+/// Time after which a guest is considered hung. The longest test takes 160 seconds when all guests run at the same time
+/// on two processors.
 const DEADLINE: Duration = Duration::from_secs(1200);
 const DISK: &str = "192M";
 

@@ -32,8 +32,8 @@ pub use features::{events_are_permitted, has_program, large_pages_are_available}
 pub use guest::{Done, Guest};
 pub use pool::Pool;
 pub use process::{
-    Owner, agent_for, agents, anonymous_kib, end, first_thread_ms, processor_ticks, signal, stop,
-    thread_states,
+    Owner, agent_for, agents, anonymous_kib, end, first_thread_ms, processor_ticks, shared_memory, signal,
+    stop, thread_states,
 };
 pub use run::{Exit, Ran, Run, same_output};
 pub use skip::skipped;

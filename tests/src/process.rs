@@ -36,6 +36,22 @@ pub fn agents(store: &str, owner: u32) -> Vec<u32> {
     pids.filter(|pid| command(pid).ends_with(words.as_bytes())).collect()
 }
 
+/// Returns the names in `/dev/shm` that contain the number of a process, which is how programs name what they put
+/// there. Other programs may add and remove names meanwhile.
+///
+/// # Panics
+///
+/// If the folder cannot be read.
+#[must_use]
+pub fn shared_memory(pid: u32) -> Vec<String> {
+    let entries = std::fs::read_dir("/dev/shm").expect("the folder of shared memory").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let of_the_process = |name: &String| {
+        name.split(|letter: char| !letter.is_ascii_digit()).any(|number| number == pid.to_string())
+    };
+    names.filter(of_the_process).collect()
+}
+
 /// Sends a signal to a process that the test started.
 pub fn signal(pid: u32, number: i32) {
     // SAFETY: the call takes numbers only.

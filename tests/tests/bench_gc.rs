@@ -36,6 +36,17 @@ fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
 }
 
 #[test]
+fn collections_have_pauses() {
+    let mut words = QUICK.to_vec();
+    words[4] = "0.5";
+    words.extend(["--only", "safepoint", "--only", "copy-seq", "--threads", "1"]);
+    let ran = bench(&stage(), &workspace().join("benches"), &[&["gc"], &words[..]].concat()).succeeded();
+    let test = &of_kind(&ran, "run")[0]["tests"][0];
+    assert!(test["gc_seconds"].as_f64() > Some(0.0), "{ran:#?}");
+    assert!(test["pauses"].as_array().is_some_and(|pauses| !pauses.is_empty()), "{ran:#?}");
+}
+
+#[test]
 fn every_program_has_gains_shares_and_curves() {
     let stage = stage();
     let picture = stage.scratch().join("gc.svg").display().to_string();

@@ -75,6 +75,7 @@ fn programs_run_under_the_checked_library() {
 fn far_memory_runs_under_the_checked_library() {
     let stage = checked();
     let Some(paged) = stage.compiled("paged.c", &["-pthread"]) else { return };
+    let Some(calls) = stage.compiled("far_calls.c", &["-pthread"]) else { return };
     for user in users() {
         for engine in fault_engines(user) {
             for store in stage.stores() {
@@ -83,6 +84,9 @@ fn far_memory_runs_under_the_checked_library() {
                 let ran = run(Run::new(&stage, &[&paged]).arg("16").arg("2").arg("300"));
                 assert_eq!(ran.stdout, "2097152 words, 0 wrong\n", "{user:?} {engine} {store}");
             }
+            let least = ["--local=1M", "--fault-engine", engine, "--far=memory:"];
+            let run = Run::new(&stage, &[&calls]).arg("1").arg("100").as_user(user).under(&least);
+            assert_eq!(run.finish().succeeded().stdout, "0 failed\n", "{user:?} {engine}");
         }
     }
 }

@@ -22,6 +22,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("mmap64", "the name of mmap in objects that were compiled for large files"),
     ("munmap", "the store has the room of far mappings again"),
     ("mremap", "pages of far memory have their places in the store"),
+    ("mprotect", "reserved memory becomes far when it becomes usable"),
     ("madvise", "far pages that are dropped must not come back from the store"),
     ("mlock", "far memory cannot be locked"),
     ("mlock2", "as mlock"),
@@ -33,7 +34,9 @@ const TAKEN_OVER: &[(&str, &str)] = &[
         "dlopen",
         "a library opened with RTLD_DEEPBIND frees blocks of ours in the C library unless it is patched",
     ),
+    ("dlsym", "as pthread_create, for libraries that look it up by its name"),
     ("pthread_create", "a limit's filter of system calls must be there before the first thread"),
+    ("pthread_setaffinity_np", "a main thread that is bound alone does not confine the process"),
     ("__register_atfork", "fork handlers of other libraries use far memory: ours stand around them"),
 ];
 

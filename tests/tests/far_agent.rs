@@ -2,7 +2,7 @@
 
 use largesse_tests::{
     Exit, Owner, Run, Stage, Steps, User, agent_for, agents, anonymous_kib, has_program, is_root, poll,
-    processor_ticks, signal, skipped, stop, users, wait_for, wait_for_exit, wait_until,
+    processor_ticks, shared_memory, signal, skipped, stop, users, wait_for, wait_for_exit, wait_until,
 };
 use std::fs;
 use std::io::Read as _;
@@ -130,7 +130,6 @@ fn stopped_program_or_agent_continues_with_its_data() {
 #[test]
 fn killed_program_leaves_no_agent_and_no_shared_memory() {
     let stage = Stage::new();
-    let before = fs::read_dir("/dev/shm").map_or(0, Iterator::count);
     for user in users() {
         let Some((mut child, agent)) = for_minutes(&stage, user) else { return };
         let streams =
@@ -140,7 +139,9 @@ fn killed_program_leaves_no_agent_and_no_shared_memory() {
         child.kill().unwrap();
         child.wait().unwrap();
         gone_within(DEADLINE, child.id());
-        assert!(fs::read_dir("/dev/shm").map_or(0, Iterator::count) <= before, "{user:?}");
+        for owner in [child.id(), agent] {
+            assert_eq!(shared_memory(owner), Vec::<String>::new(), "{user:?}");
+        }
     }
 }
 

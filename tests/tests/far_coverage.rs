@@ -12,7 +12,8 @@ fn memory_beyond_the_bound_is_named() {
     let store = stage.store();
     for user in users() {
         for (kind, words) in [
-            ("reserved", Some("MiB in mappings that were only reserved")),
+            ("executable", Some("MiB in mappings without reserved memory")),
+            ("reserved", None),
             ("shared", Some("MiB in shared mappings")),
             ("dense", None),
         ] {
@@ -32,6 +33,46 @@ fn memory_beyond_the_bound_is_named() {
                 None => assert!(!ran.hints.contains("not covered"), "{user:?} {kind} {ran:#?}"),
             }
         }
+    }
+}
+
+/// Runs a shell command, in which `$0` is the program, and asserts that one line says how many of its bytes are not
+/// covered, and that it names the process if it `has_name`.
+#[track_caller]
+fn check_one_line(run: &Run<'_>, has_name: bool) {
+    let ran = run.finish();
+    assert_eq!((ran.exit, ran.stderr.as_str()), (Exit::Code(0), ""), "{ran:#?}");
+    let lines: Vec<&str> = ran.hints.lines().collect();
+    let is_right = |line: &&str| {
+        line.starts_with("largesse: limits.bin (process ") == has_name
+            && line.contains(" MiB of this program's memory are not covered by --local")
+    };
+    assert!(lines.len() == 1 && lines.iter().all(is_right), "one line, with a name: {has_name} {ran:#?}");
+}
+
+#[test]
+fn any_process_reports_for_all() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("limits.c", &[]) else { return };
+    let store = stage.store();
+    for user in users() {
+        let shell = |script: &str| {
+            let words = ["sh".into(), "-c".into(), script.into(), program.clone().into_os_string()];
+            Run::new(&stage, &words).as_user(user)
+        };
+        let options = ["--local", "16M", "--far", &store];
+        for script in [
+            "$0 shared 100 100; $0 shared 100 100; true",
+            "sh -c '$0 shared 100 100; $0 shared 100 100' $0; true",
+        ] {
+            check_one_line(&shell(script).under(&options), true);
+        }
+        check_one_line(&shell("exec $0 workers 100 100").under(&options), true);
+        check_one_line(&shell("exec $0 shared 100 100").under(&options), false);
+        // As in a session that has loaded the library without the launcher.
+        let variables = format!("LARGESSE_LOCAL=16M LARGESSE_FAR={store} LD_PRELOAD=$LARGESSE_LIBRARY");
+        check_one_line(&shell(&format!("{variables} $0 shared 100 100; true")), false);
+        check_one_line(&shell(&format!("{variables} $0 workers 100 100; true")), true);
     }
 }
 

@@ -111,3 +111,23 @@ fn sigterm_ends_a_busy_program() {
         }
     }
 }
+
+/// The program leaves 40 reads of 256 KiB; half of local memory has room for 16 such buffers. Calls that go on keep
+/// their pages, also in a forked child.
+#[test]
+fn only_calls_that_go_on_pin_pages() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_jumps.c", &["-pthread"]) else { return };
+    let ways: [&[&str]; 6] =
+        [&["jump"], &["jump", "onstack"], &["inner"], &["inner", "onstack"], &["cancel"], &["fork"]];
+    for way in ways {
+        let run = || way.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word));
+        let alone = run().finish().succeeded();
+        assert_eq!(alone.stdout, "524288\n", "{way:?}");
+        for engine in ["user-mode", "thread"] {
+            let options = ["--local=8M", "--far=memory:", "--page-size=4K", "--fault-engine", engine];
+            let ran = run().under(&options).finish().succeeded();
+            assert_eq!(ran.stdout, alone.stdout, "{way:?} {engine}");
+        }
+    }
+}

@@ -2,8 +2,8 @@
 //! continue with the right data.
 
 use largesse_tests::{
-    Exit, Ran, Run, Stage, Steps, User, events_are_permitted, fault_engines, is_root, signal, skipped, stop,
-    store_in, users, wait_until,
+    Exit, Ran, Run, Stage, Steps, User, events_are_permitted, fault_engines, is_root, shared_memory, signal,
+    skipped, stop, store_in, users, wait_until,
 };
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -291,9 +291,7 @@ fn killed_program_leaves_no_file_and_no_process() {
         assert_eq!(steps.end().0, None);
         let files = std::fs::read_dir(stage.scratch()).unwrap().flatten();
         assert_eq!(files.filter(|it| !is_report(it)).count(), 0, "{user:?}");
-        let ours = |name: &std::ffi::OsString| name.to_string_lossy().contains(&group.to_string());
-        let shared = std::fs::read_dir("/dev/shm").unwrap().flatten().filter(|it| ours(&it.file_name()));
-        assert_eq!(shared.count(), 0, "{user:?}");
+        assert_eq!(shared_memory(group), Vec::<String>::new(), "{user:?}");
         let member = |stat: String| stat.rsplit(')').next()?.split(' ').nth(3)?.parse().ok();
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let stats = processes.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());

@@ -170,7 +170,7 @@ fn system_calls_work_on_far_memory_on_an_older_kernel() {
     for engine in ["auto", "thread"] {
         let Some(mut guest) = Guest::new() else { return };
         guest.compiled("far_calls.c", &["-O2", "-pthread"]);
-        let far = format!("largesse run --local=1M --far=memory: --fault-engine={engine} -- far_calls 2 100");
+        let far = format!("largesse run --local=1M --far=memory: --fault-engine={engine} -- far_calls 1 100");
         check(&mut guest, &[("far, calls", far, 0, "0 failed")]);
     }
 }

@@ -414,15 +414,34 @@ fn system_calls_survive_the_change_over() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("limit_calls.c", &["-O2", "-pthread"]) else { return };
     let (store, program) = (stage.store(), program.display().to_string());
-    let words = [program.as_str(), "160"];
-    for (user, engine) in [(ordinary(), "auto"), (ordinary(), "thread"), (User::Current, "user-mode")] {
+    for (user, engine, how) in [
+        (ordinary(), "auto", ""),
+        (ordinary(), "auto", "mapped"),
+        (ordinary(), "thread", ""),
+        (ordinary(), "thread", "mapped"),
+        (User::Current, "user-mode", ""),
+    ] {
+        let words = [program.as_str(), "160", how];
         let options = ["--limit", "96M", "--far", &store, "--fault-engine", engine];
         // Nothing touches the block in which the thread waits for bytes.
         let run = Run::new(&stage, &words).as_user(user).variable("LARGESSE_AHEAD", "off").under(&options);
         let ran = run.finish().succeeded();
-        assert!(ran.stdout.contains("0 wrong, child 0"), "{user:?} {engine}: {ran:#?}");
+        assert!(ran.stdout.contains("0 wrong, child 0"), "{user:?} {engine} {how}: {ran:#?}");
         assert!(ran.report["far"]["write_backs"].as_u64() > Some(0), "{user:?} {engine}: {:#}", ran.report);
     }
+}
+
+/// A thread that a library started with a `pthread_create` that it had looked up blocks all signals, as jemalloc's does.
+#[test]
+fn looked_up_threads_have_the_filter() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("found_thread.c", &["-O2", "-pthread", "-ldl"]) else { return };
+    let (store, program) = (stage.store(), program.display().to_string());
+    let words = [program.as_str(), "160"];
+    let options = ["--limit", "96M", "--far", &store];
+    let ran = Run::new(&stage, &words).as_user(ordinary()).under(&options).finish().succeeded();
+    assert_eq!(ran.stdout, "0 wrong\n", "{ran:#?}");
+    assert!(ran.hints.contains("comes near its limit of 96M"), "{ran:#?}");
 }
 
 /// Programs that an ordinary user's program starts can gain rights, unless it needed the filter of system calls.

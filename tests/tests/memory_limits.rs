@@ -40,8 +40,11 @@ fn program_that_fits_is_not_killed() {
         (64, ["blocks", "256", "0"]),
         (150, ["mappings", "512", "0"]),
         (64, ["small", "512", "0"]),
+        (1100, ["small", "4096", "0"]),
         (100, ["growing", "512", "0"]),
+        (100, ["moving", "512", "0"]),
         (150, ["freed", "100", "100"]),
+        (200, ["forked", "100", "0"]),
     ] {
         let done = group.run(limit_mib, &words);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -1,6 +1,6 @@
 //! Checks that standard error, the report and `largesse status` agree on the requests that were not granted.
 
-use largesse_tests::{Pool, Stage, is_root, skipped};
+use largesse_tests::{Pool, Run, Stage, is_root, skipped};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -16,11 +16,20 @@ struct Shown {
 
 impl Shown {
     fn of(stage: &Stage, options: &[&str]) -> Option<Shown> {
+        Shown::within(stage, &["env"], options, &["env"])
+    }
+
+    /// Runs the launcher by the words `outer`, and the program by the words `inner`, all of which replace themselves.
+    fn within(stage: &Stage, outer: &[&str], options: &[&str], inner: &[&str]) -> Option<Shown> {
         let program = stage.compiled("limits.c", &[])?;
         let report = stage.scratch().join("report.json");
-        let mut run = Command::new(stage.command());
-        run.arg("run").args(options).arg("--report").arg(&report).arg("--").arg(program);
-        run.args(["waiting", "15", "5"]).env("LARGESSE_LIBRARY", stage.library());
+        let mut run = Command::new(outer[0]);
+        run.args(&outer[1..]).arg(stage.command());
+        run.arg("run").args(options).arg("--report").arg(&report).arg("--").args(inner).arg(program);
+        // The helper would be refused more between the two readings.
+        run.args(["waiting", "15", "5"])
+            .env("LARGESSE_AHEAD", "off")
+            .env("LARGESSE_LIBRARY", stage.library());
         let mut child = run
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -94,6 +103,27 @@ fn missing_pages_are_named_everywhere() {
 }
 
 #[test]
+fn refusals_in_a_script_are_named_once() {
+    if !pool_is_empty(2048) {
+        return skipped("no empty pool of 2 MiB pages");
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("limits.c", &[]) else { return };
+    // The launcher does not know what the script will set, so it does not warn.
+    let script = "export LARGESSE_PAGES=hugetlb; $0 dense 5 5; $0 dense 5 5; true";
+    let ran = Run::new(&stage, &["sh".as_ref(), "-c".as_ref(), script.as_ref(), program.as_os_str()])
+        .under(&[])
+        .finish()
+        .succeeded();
+    assert_eq!(ran.hints.lines().count(), 1, "{ran:#?}");
+    assert!(
+        ran.hints.starts_with("largesse: limits.bin (process ")
+            && ran.hints.contains("pool has too few free pages"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
 fn small_pool_is_named_at_the_first_block_without() {
     if !is_root() {
         return skipped("largesse status needs the right to read other processes");
@@ -136,4 +166,20 @@ fn c_sees_both_kinds_of_a_block() {
     assert!((2 * MIB + 1..4 * MIB).contains(&lines[2][2]), "{output:?}");
     // Its second half begins behind the pool's pages.
     assert_eq!(lines[3], [THP, 0, 0], "{output:?}");
+}
+
+#[test]
+fn refused_lock_and_node_are_named_everywhere() {
+    if !is_root() {
+        return skipped("largesse status needs the right to read other processes");
+    }
+    let stage = Stage::new();
+    // The limit counts for a process without the capability only.
+    let limited = ["prlimit", "--memlock=1048576", "setpriv", "--bounding-set=-ipc_lock"];
+    let Some(shown) = Shown::within(&stage, &limited, &["--lock"], &["env"]) else { return };
+    shown.check("lock-refused", 1);
+    // The launcher would refuse a node that does not exist; the library asks the kernel for it.
+    let shown = Shown::within(&stage, &["env"], &[], &["env", "LARGESSE_NODE=900"]).expect("compiled");
+    shown.check("node-refused", 1);
+    assert!(shown.stderr.contains("mbind was refused"), "{shown:#?}");
 }

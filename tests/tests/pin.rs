@@ -61,6 +61,12 @@ fn nodes_may_be_lists() {
         (&["-m", "0"], " bind:0 "),
         (&["--interleave=all"], " interleave:"),
         (&["-i=0"], " interleave:0 "),
+        (&["-i", "0"], " interleave:0 "),
+        (&["--interleave", "all", "-c", "0"], " interleave:"),
+        (&["-m", "+0"], " bind:0 "),
+        (&["-m", "!4095"], " bind:"),
+        (&["-i", "!4095"], " interleave:"),
+        (&["-N", "+0", "-l"], " default "),
         (&["-p", "0"], " prefer:0 "),
         (&["--localalloc", "-c", "0"], " default "),
         (&["--cpunodebind=0", "-m0"], " bind:0 "),
@@ -109,14 +115,14 @@ fn refusals_say_what_exists() {
     let stage = Stage::new();
     for (options, part) in [
         (&["-c", "S99:0"][..], "--cpus: there is no S99; this machine has S0"),
-        (&["-c", "N:4096"], "processors that may be used, so there is no place 4096"),
+        (&["-c", "N:4096"], "that may be used, so there is no place 4096"),
         (&["-c", "0-3:0"], "--cpus: '0-3:0' is not a list of processors; write 0-3,8"),
         (&["-t", "0,9000"], "--threads: processor 9000 does not exist"),
         (&["-N", "900"], "NUMA node 900 does not exist"),
         (&["-N", ""], "--cpunodebind: no processor was named"),
         (&["-m", "900"], "NUMA node 900 does not exist, or has no memory"),
         (&["-m", ""], "no NUMA node was named: give a list such as 0-1, or all"),
-        (&["--interleave=x"], "'x' is neither a number nor a range such as 0-3"),
+        (&["--interleave=x"], "'x' is not a list of NUMA nodes; write 0-1,3 or all"),
     ] {
         let ran = pin(&stage, &[options, &["--", "/bin/echo", "started"]].concat()).finish();
         assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(2), ""), "{options:?}: {}", ran.hints);

@@ -1,6 +1,6 @@
 //! Tests `--report`: there is one report for all processes, however they end.
 
-use largesse_tests::{Exit, Run, Stage, large_pages_are_available, users};
+use largesse_tests::{Exit, Run, Stage, large_pages_are_available, skipped, users};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -78,6 +78,65 @@ fn forked_child_has_a_record_of_its_own() {
     assert_eq!(ran.report["counters"]["allocations"], 1, "{:#}", ran.report);
 }
 
+/// Returns whether a command that starts programs in namespaces of their own works here.
+fn works(prefix: &[&str]) -> bool {
+    let tried = Command::new(prefix[0]).args(&prefix[1..]).arg("true").output();
+    tried.is_ok_and(|done| done.status.success())
+}
+
+#[test]
+fn processes_that_are_not_watched_are_reported() {
+    let stage = Stage::new();
+    let no_inotify = "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"";
+    // Children that end at once, more children at a time than the watcher can have descriptors, and no inotify.
+    for (prefix, children, loops) in [
+        (&["env"][..], "/bin/true; /bin/true", 60),
+        (&["prlimit", "--nofile=20:20"], "/bin/sleep 0.3 & /bin/sleep 0.3 &", 5),
+        (&["unshare", "-Ur", "sh", "-c", no_inotify, "sh"], "/bin/true; /bin/true", 2),
+    ] {
+        if !works(prefix) {
+            skipped(&format!("{prefix:?} does not work"));
+            continue;
+        }
+        let script = format!("for i in $(seq {loops}); do {children} done; wait; exit 5")
+            .replace("true done", "true; done");
+        let ran = Run::new(&stage, &["/bin/sh", "-c", &script]).under(&[]).started_by(prefix).finish();
+        assert_eq!((ran.exit, &ran.report["status"]), (Exit::Code(5), &json!(5)), "{prefix:?}: {ran:#?}");
+        // The shell's own child that lists the numbers is a process, too.
+        let count = |word: &str| {
+            let all = ran.report["processes"].as_array().unwrap();
+            all.iter().filter(|one| one["command"][0] == word).count()
+        };
+        assert_eq!(count("/bin/true") + count("/bin/sleep"), 2 * loops, "{prefix:?}: {:#}", ran.report);
+        let has_limit = ran.hints.contains("more processes ran than the report can watch (4 at a time");
+        assert_eq!(has_limit, prefix[0] == "prlimit", "{prefix:?}: {}", ran.hints);
+    }
+}
+
+#[test]
+fn folder_without_fallocate_has_records() {
+    let stage = Stage::new();
+    let temporary = stage.scratch().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mounted = |kind: &str| format!("mount -t {kind} none {} && exec \"$@\"", temporary.display());
+    let (plain, full) = (mounted("ramfs"), mounted("tmpfs -o nr_inodes=2"));
+    let prefix = |script| ["unshare", "--mount", "sh", "-c", script, "sh"];
+    if !works(&prefix(&plain)) {
+        return skipped("no mounts of our own");
+    }
+    let run = |script| {
+        let run = Run::new(&stage, &["/bin/true"]).under(&[]).started_by(&prefix(script));
+        run.variable("TMPDIR", &temporary).finish().succeeded()
+    };
+    let ran = run(&plain);
+    assert_eq!(ran.report["processes"][0]["command"][0], "/bin/true", "{ran:#?}");
+    let ran = run(&full);
+    assert!(
+        ran.hints.contains("is missing in the report: ") && ran.hints.contains("No space left"),
+        "{ran:#?}"
+    );
+}
+
 /// Runs the program `words` with far memory in the scratch folder, and writes its report to `report`.
 fn reported(stage: &Stage, report: &str, words: &[&str]) -> Output {
     let mut command = Command::new(stage.command());
@@ -127,4 +186,36 @@ fn program_that_is_not_started_leaves_no_report() {
     let output = reported(&stage, "got.json", &["/nowhere/program"]);
     assert_eq!(output.status.code(), Some(127));
     assert_eq!(std::fs::read_dir(stage.scratch()).unwrap().count(), 0);
+}
+
+/// Far memory holds the shell's small blocks, too, which must not hide the program that the script starts.
+#[test]
+fn far_program_of_a_script_has_picture_and_counters() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("limits.c", &[]) else { return };
+    let folder = stage.scratch();
+    let script = format!("{} dense 24 24; true", program.display());
+    let mut run = Command::new(stage.command());
+    run.args([
+        "run",
+        "--local",
+        "8M",
+        "--far",
+        &stage.store(),
+        "--report",
+        "x.json",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    let output = run.env("LARGESSE_LIBRARY", stage.library()).current_dir(&folder).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let report: Value = serde_json::from_slice(&std::fs::read(folder.join("x.json")).unwrap()).unwrap();
+    let written = report["far"]["bytes_out"].as_u64().unwrap();
+    assert!(written >= 12 * MIB, "{report:#}");
+    assert!(report["command"][0].as_str().is_some_and(|word| word.contains("/limits")), "{report:#}");
+    assert_ne!(report["pid"], report["launched_pid"], "{report:#}");
+    let picture = std::fs::read_to_string(folder.join("x.svg")).unwrap();
+    assert!(picture.contains("<svg") && picture.contains("limits"), "{picture}");
 }

@@ -16,7 +16,11 @@ mod run;
 mod status;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use largesse_far::environment;
+use largesse_settings::SettingsReader;
+use largesse_terminal::say::complain;
 use largesse_terminal::{command_line, say};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Run unmodified numerical programs on large pages, aligned blocks, chosen NUMA nodes or far memory.
@@ -44,19 +48,44 @@ enum Verb {
     Agent(agent::Args),
 }
 
+impl Verb {
+    /// Returns whether [`main`] reports unknown variables; `false` for commands that report them elsewhere.
+    fn reports_unknown_variables(&self) -> bool {
+        match self {
+            Verb::Run(_) | Verb::Lisp(_) => false,
+            Verb::Pin(args) => !args.starts_largesse(),
+            Verb::Agent(args) => !args.has_owner(),
+            Verb::Report(_) | Verb::Status(_) | Verb::Doctor(_) | Verb::Bench(_) | Verb::Machine(_) => true,
+        }
+    }
+}
+
 /// Returns the description of the command line, from which manual pages and completions are made.
 #[must_use]
 pub fn command() -> clap::Command {
     Command::command()
 }
 
+fn parsed(words: &[OsString]) -> Result<Command, clap::Error> {
+    let command = Command::try_parse_from(words)?;
+    match &command.verb {
+        Verb::Pin(args) => args.with_nodes_joined(words).map_or(Ok(command), Command::try_parse_from),
+        _ => Ok(command),
+    }
+}
+
 /// Runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
-    let command = match Command::try_parse() {
+    let command = match parsed(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(command) => command,
         Err(error) => return command_line::ended(error),
     };
+    if command.verb.reports_unknown_variables() {
+        for line in environment::remarks(SettingsReader::Other) {
+            complain!("largesse: {line}");
+        }
+    }
     say::end(match command.verb {
         Verb::Run(args) => run::main(&args),
         Verb::Report(args) => report::main(&args),

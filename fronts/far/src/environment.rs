@@ -1,7 +1,7 @@
 //! Reads and changes the environment for commands that start programs. No other file of these commands does.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
-use largesse_settings::{PREFIX, Unknown};
+use largesse_settings::{PREFIX, Remark, SettingsReader};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -10,17 +10,16 @@ pub fn get(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty() || !name.starts_with(PREFIX))
 }
 
-/// Returns a line for the user about each variable that has no effect although the user may believe that it has.
-pub fn remarks() -> Vec<String> {
+/// Returns a line for the user about each variable that has no effect in `reader` although the user may believe that
+/// it has one.
+#[must_use]
+pub fn remarks(reader: SettingsReader) -> Vec<String> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
-    let mut remarks = Vec::new();
-    for (name, value) in std::env::vars_os().map(|(name, value)| (text(name), text(value))) {
-        remarks.extend(Unknown::of(&name, &value).map(|unknown| unknown.to_string()));
-        if name == "OMP_NUM_THREADS" && !value.is_empty() {
-            remarks.extend(largesse_settings::threads(&value).err().map(|wrong| wrong.to_string()));
-        }
-    }
-    remarks
+    let preload = get("LD_PRELOAD").map(text).unwrap_or_default();
+    let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    variables
+        .filter_map(|(name, value)| Some(Remark::of(reader, &name, &value, &preload)?.to_string()))
+        .collect()
 }
 
 /// Removes the variables whose names begin with one of `starts`.

@@ -10,7 +10,7 @@ use crate::setting::{Given, Setting};
 use crate::stores::{self, PASSWORD};
 use largesse_agent::Name;
 use largesse_paging::{FarConfig, Store, default_file};
-use largesse_settings::{Amount, FaultEngine, SWITCH, StoreName};
+use largesse_settings::{Amount, FaultEngine, SWITCH, SettingsReader, StoreName};
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
@@ -31,7 +31,8 @@ struct Parsed {
     variables: Vec<(&'static str, OsString)>,
 }
 
-/// Reads the options of one of Largesse's own commands; environment variables apply only to programs that are started.
+/// Reads the options of `largesse lisp`. Environment variables apply only to programs that are started: a line names
+/// each of them that is set.
 /// When this returns, the store can be reached. Under an MPI launcher, it returns only in rank 0, in a forked process.
 /// The calling process must have a single thread.
 ///
@@ -42,6 +43,12 @@ pub fn config(
     store: Option<&OsString>,
     page_size: Option<&OsString>,
 ) -> Result<Option<FarConfig>, FarError> {
+    // A Lisp under `largesse run` has its variables for that.
+    if environment::get("LARGESSE_PID").is_none() {
+        for line in environment::remarks(SettingsReader::Lisp) {
+            complain!("largesse: {line}");
+        }
+    }
     let given: Vec<Given> = [
         ("--local", "LARGESSE_LOCAL", local),
         ("--far", "LARGESSE_FAR", store),

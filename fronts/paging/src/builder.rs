@@ -3,13 +3,14 @@
 use crate::config::{FarConfig, Store};
 use crate::error::Error;
 use crate::store::{self, AnyStore, StoreInfo};
-use largesse_pager::{FarMemory, FarRange, Fatal, Linux, Local, Pager, Segments};
+use core::ops::Range;
+use largesse_pager::{FarMemory, FarRange, Fatal, Linux, Local, MappedParts, Pager, Segments};
 use largesse_pages::fault::{OPEN_METHODS, OpenMethod, Userfault};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
 use largesse_policy::{PageNumber, Policies};
 use largesse_settings::{Amount, FaultEngine};
-use largesse_store::Broker;
+use largesse_store::{Broker, Ranges, bytes, offsets};
 use std::sync::Arc;
 
 /// A pager of Linux over a store of any kind.
@@ -52,6 +53,8 @@ pub struct FarBuilder {
     method: OpenMethod,
     moves_pages: bool,
     segments: Segments,
+    /// Addresses in segments at which the program mapped something else.
+    outside: Ranges,
 }
 
 impl FarBuilder {
@@ -78,6 +81,7 @@ impl FarBuilder {
             faults: OpenFaults { broker: Arc::clone(&broker), faults: Some(faults) },
             broker,
             segments: Segments::new(),
+            outside: Ranges::new(),
         })
     }
 
@@ -127,22 +131,28 @@ impl FarBuilder {
         FarRange::new(range, &mut self.segments)
     }
 
-    /// Opens the store and makes the pager of all segments. `lost` is called if the store loses pages.
+    /// Excludes the addresses `at` from far memory for good, because the program mapped something else there.
+    pub fn leave_out(&mut self, at: &Range<usize>) {
+        self.outside.add(bytes(at));
+    }
+
+    /// Opens the store and makes the pager of all segments. The program has the parts `mapped` of the range of mappings
+    /// already. `lost` is called if the store loses pages.
     ///
     /// # Errors
     /// Returns an error if the store or the kernel refuses, or if there is no address space for tables.
     pub fn build(
         self,
         heap: FarRange,
-        mappings: FarRange,
+        (mappings, mapped): (FarRange, MappedParts),
         config: &FarConfig,
         lost: Fatal,
     ) -> Result<Unstarted, Error> {
-        let FarBuilder { broker, mut faults, segments, .. } = self;
+        let FarBuilder { broker, mut faults, segments, outside, .. } = self;
         let (store, info) = store::open(&config.store, segments.pages() * base_page(), &broker)?;
         let bounds = segments.clone();
         let faults = faults.faults.take().unwrap_or_else(|| unreachable!("nothing has taken it before"));
-        let kernel = Linux::new(broker, faults, segments).map_err(Error::Kernel)?;
+        let kernel = Linux::new(broker, faults, segments, outside.clone()).map_err(Error::Kernel)?;
         let local = match config.local {
             Amount::Bytes(bytes) => Local::Bytes(bytes),
             Amount::Percent(percent) => Local::Percent(percent),
@@ -151,7 +161,14 @@ impl FarBuilder {
         let policies = Policies::new(size, config.prefetch);
         let pager = FarPager::new(kernel, store, bounds, local.first_pages(), policies);
         let pager = Arc::new(pager.ok_or(Error::Tables)?);
-        Ok(Unstarted { far: FarMemory::new(heap, mappings, pager, local, lost), store: info, lost })
+        for at in outside.iter() {
+            let at = offsets(&at);
+            if let Some(first) = pager.kernel().page_at(at.start) {
+                pager.leave_out(first..first + at.len() / base_page()).map_err(Error::Pager)?;
+            }
+        }
+        let far = FarMemory::new(heap, (mappings, mapped), pager, local, lost);
+        Ok(Unstarted { far, store: info, lost })
     }
 }
 

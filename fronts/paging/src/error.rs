@@ -1,6 +1,7 @@
 //! Explains why far memory cannot be made.
 
 use largesse_agent::AgentRefused;
+use largesse_pager::PagerError;
 use largesse_pages::fault::FaultError;
 use largesse_store::FileRefused;
 use std::fmt;
@@ -21,6 +22,8 @@ pub enum Error {
     Kernel(FaultError),
     /// There is no address space for the pager's tables.
     Tables,
+    /// Pages could not be excluded from far memory.
+    Pager(PagerError),
 }
 
 impl fmt::Display for Error {
@@ -37,6 +40,7 @@ impl fmt::Display for Error {
                 write!(f, "every asynchronous request is taken: raise the sysctl fs.aio-max-nr")
             }
             Error::Kernel(FaultError(errno)) => write!(f, "userfaultfd: {}", system(errno)),
+            Error::Pager(ref error) => error.fmt(f),
             Error::Tables => write!(f, "no address space for its tables"),
         }
     }

@@ -196,8 +196,9 @@ int largesse_threads(void);
  * LARGESSE_BAD_ARGUMENT for an argument without a meaning, or LARGESSE_NOT_SUPPORTED for a request that was refused;
  * after the last two, largesse_refusal() returns the reason, and nothing has changed except as it says.
  *
- * Binds the calling thread, or with `whole_process` all present threads, to the processors of a list such as "0-3,8".
- * Threads that they start later inherit the binding. */
+ * Binds the calling thread, or with `whole_process` all present threads, to processors, named as for `largesse pin --cpus`: a
+ * list such as "0-3,8" or "0-14:2", a mask such as "0xff", or a group such as "N:0-3". Threads that they start later
+ * inherit the binding. */
 int largesse_pin(const char *cpus, int whole_process);
 
 /* Maps memory on one NUMA node and nowhere else, on large pages where one fits; returns NULL if that is refused.
@@ -240,7 +241,7 @@ typedef struct {
     size_t   struct_size;
     uint32_t node;               /* the kernel's number of an online node */
     uint32_t cpus;               /* number of its processors; 0 if it has only memory */
-    uint64_t bytes, free_bytes;
+    uint64_t bytes, free_bytes;  /* its memory; (uint64_t)-1 if unknown */
 } largesse_node_t;
 
 size_t largesse_cpus(largesse_cpu_t *out, size_t capacity);

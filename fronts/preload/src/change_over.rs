@@ -8,9 +8,11 @@ use crate::heap::LargeHeap;
 use crate::limited::LimitedMemory;
 use crate::lost::pager_failed;
 use crate::near_calls::{self, NearCall};
+use crate::near_mappings::{self, NearMappings};
 use crate::{far_store, fault_engine, guard, last_thread};
 use core::ops::Range;
 use largesse_arena::Retention;
+use largesse_pager::MappedParts;
 use largesse_pages::{SPAN, base_page};
 use largesse_paging::{Amount, Far, FarBuilder, FarConfig, FarPager, FaultEngine, start_broker};
 use largesse_policy::Coldness;
@@ -83,7 +85,11 @@ pub(crate) fn change_over(
     let config = FarConfig { local: Amount::Bytes(local), ..config.clone() };
     let far = |spans: &mut dyn Iterator<Item = Range<usize>>| {
         near_calls::hand_over(|calls| {
-            make(builder, memory, &config, (spans, coldness), calls).map(|far| memory.become_far(far))
+            near_mappings::hand_over(|mapped| {
+                let far = make(builder, memory, &config, (spans, coldness), (calls, mapped))?;
+                memory.become_far(far);
+                Ok(())
+            })
         })
     };
     heap.change_over(RETENTION, far)
@@ -128,25 +134,31 @@ pub(crate) fn change_back(
     done
 }
 
-/// Makes far memory of the range, which takes over `spans`, and starts its threads. Until then a thread that touches a
-/// missing page waits. The memory of `calls`, which system calls use, is pinned.
+/// Makes far memory of the range, which takes over `spans`, and of the range of mappings, which takes over those of
+/// `mapped`, and starts its threads. Until then a thread that touches a missing page waits. The memory of `calls`, which
+/// system calls use, is pinned.
 fn make(
     mut builder: FarBuilder,
     memory: &LimitedMemory,
     config: &FarConfig,
     (spans, coldness): (&mut dyn Iterator<Item = Range<usize>>, &dyn Coldness),
-    calls: &mut [NearCall],
+    (calls, mapped): (&mut [NearCall], Option<&NearMappings>),
 ) -> Result<Far, String> {
     let refused = |error: largesse_paging::Error| error.to_string();
-    calls.iter().for_each(|call| memory.populate(&call.at));
+    for call in calls.iter() {
+        near_mappings::populate(mapped, &call.at);
+        memory.populate(&call.at);
+    }
     let mappings = memory.range_for_mappings().ok_or("no address space")?;
     // The heap first: its low addresses are used first, which keeps a store in a file as short as possible.
     let heap = builder.add_range(memory.range());
     let mappings = builder.add_range(mappings);
-    let mapped = mappings.first;
-    let unstarted = builder.build(heap, mappings, config, pager_failed).map_err(refused)?;
+    let first = mappings.first;
+    mapped.into_iter().flat_map(NearMappings::left_out).for_each(|at| builder.leave_out(&at));
+    let parts = mapped.map_or_else(MappedParts::new, |mapped| mapped.parts().clone());
+    let unstarted = builder.build(heap, (mappings, parts), config, pager_failed).map_err(refused)?;
     let pager = unstarted.far().pager().clone();
-    pager.set_label(mapped, Region::Mapping as u64);
+    pager.set_label(first, Region::Mapping as u64);
     // The program may have passed pages to a pipe or a socket without a copy, before its calls were filtered.
     pager.kernel().lend();
     let taken = if unstarted.kernel().knows_pinned() {

@@ -1,8 +1,7 @@
 //! Measures and reports memory of the program that `--local` does not bound and `--limit` cannot evict, because it is
 //! not far memory.
 
-use crate::message::warn;
-use crate::settings::is_launched;
+use crate::notices::{Notice, warn_once, warn_uncovered};
 use crate::{heap, limit_state, record};
 use core::fmt::{self, Display};
 use core::ops::Range;
@@ -11,26 +10,18 @@ use largesse_machine::unread;
 use largesse_pager::Count;
 use largesse_pages::own_bytes;
 use std::path::Path;
-use std::sync::Once;
 
 /// Number of bytes outside far memory up to which nothing is reported; a quarter of the bound `--local`, where that is
 /// more.
 const UNREPORTED: u64 = 64 << 20;
-/// Factor by which the bytes outside far memory must have grown since the last message to be reported again.
-const GROWTH: u64 = 2;
 
 /// Estimate of the bytes outside far memory for which the mappings were read last.
 static READ_AT: AtomicU64 = AtomicU64::new(0);
-/// Number of bytes that the last message reported.
-static REPORTED: AtomicU64 = AtomicU64::new(0);
-
-/// Ensures that the message about an unreadable file is printed only once.
-static UNREAD: Once = Once::new();
 
 /// Counts resident bytes outside far memory by kind of mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Uncovered {
-    /// Bytes in private mappings made without reserving memory, as allocators and virtual machines make theirs.
+    /// Bytes in private mappings that were made with `MAP_NORESERVE`, and are not far: virtual machines have code there.
     reserved: u64,
     /// Bytes in anonymous shared mappings.
     shared: u64,
@@ -91,7 +82,7 @@ impl Display for Uncovered {
         for (bytes, what) in [
             (
                 self.reserved,
-                "in mappings that were only reserved (an allocator of its own, such as jemalloc, or a virtual machine)",
+                "in mappings without reserved memory (code of a virtual machine, stacks, or arenas of the C library)",
             ),
             (self.shared, "in shared mappings"),
             (self.small, "in small requests and the stack"),
@@ -157,7 +148,7 @@ pub(crate) fn describe() -> Option<String> {
 }
 
 /// Publishes the bytes of the program that `--local` does not bound if they exceed the threshold, and reports them on
-/// standard error, again once they have grown by [`GROWTH`]. The helper thread calls it each second, and `exit` once.
+/// standard error, again once they have doubled. The helper thread calls it each second, and `exit` once.
 pub(crate) fn update() {
     let Some(far) = heap::far() else { return };
     let pager = far.pager();
@@ -166,11 +157,8 @@ pub(crate) fn update() {
     let read = |name: &str| unread::text(Path::new("/"), &format!("/proc/thread-self/{name}"));
     let read = |name: &str| {
         read(name).unwrap_or_else(|unread| {
-            if is_launched() {
-                UNREAD.call_once(|| {
-                    warn(&format!("how much memory --local does not cover is not known: {unread}"));
-                });
-            }
+            let text = format!("how much memory --local does not cover is not known: {unread}");
+            warn_once(Notice::CoverageUnknown, &text);
             None
         })
     };
@@ -188,22 +176,23 @@ pub(crate) fn update() {
     let published = if exceeds_threshold(all, local) { all } else { 0 };
     pager.set_uncovered(published);
     record::set_uncovered(published);
-    if published == 0 {
-        return;
+    if published > 0 {
+        warn_uncovered(all, || message(&uncovered, local));
     }
-    if is_launched() && all >= REPORTED.load(Ordering::Relaxed).saturating_mul(GROWTH) {
-        REPORTED.store(all, Ordering::Relaxed);
-        let (all, local) = (all >> 20, local >> 20);
-        warn(&if limit_state::is_watched() {
-            format!(
-                "{all} MiB of this program's memory cannot be evicted, and --limit leaves {local} MiB for the rest: \
-                 {uncovered}"
-            )
-        } else {
-            format!(
-                "{all} MiB of this program's memory are not covered by --local, which is {local} MiB now: {uncovered}"
-            )
-        });
+}
+
+/// Returns the warning about bytes outside far memory, whose bound is `local` bytes.
+fn message(uncovered: &Uncovered, local: u64) -> String {
+    let (all, local) = (uncovered.all() >> 20, local >> 20);
+    if limit_state::is_watched() {
+        format!(
+            "{all} MiB of this program's memory cannot be evicted, and --limit leaves {local} MiB for the rest: \
+             {uncovered}"
+        )
+    } else {
+        format!(
+            "{all} MiB of this program's memory are not covered by --local, which is {local} MiB now: {uncovered}"
+        )
     }
 }
 
@@ -245,7 +234,7 @@ VmFlags: rd wr
         let want = Uncovered { reserved: 100 * MIB, shared: 20 * MIB, small: 8 * MIB, other: 0 };
         assert_eq!(uncovered, want);
         let words = uncovered.to_string();
-        assert!(words.starts_with("100 MiB in mappings that were only reserved"), "{words}");
+        assert!(words.starts_with("100 MiB in mappings without reserved memory"), "{words}");
         assert!(
             words.ends_with("20 MiB in shared mappings, 8 MiB in small requests and the stack"),
             "{words}"

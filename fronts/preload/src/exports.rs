@@ -184,7 +184,8 @@ fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
 pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
     called_from_outside("memalign");
     // SAFETY: no preconditions.
-    aligned(align, size).unwrap_or_else(|| shortage::answer(size, unsafe { next::memalign(align, size) }))
+    aligned(align, size)
+        .unwrap_or_else(|| shortage::answer(size.max(align), unsafe { next::memalign(align, size) }))
 }
 
 /// Implements `aligned_alloc(3)`.
@@ -193,7 +194,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut
     called_from_outside("aligned_alloc");
     // SAFETY: no preconditions.
     aligned(align, size)
-        .unwrap_or_else(|| shortage::answer(size, unsafe { next::aligned_alloc(align, size) }))
+        .unwrap_or_else(|| shortage::answer(size.max(align), unsafe { next::aligned_alloc(align, size) }))
 }
 
 /// Implements `posix_memalign(3)`.
@@ -205,7 +206,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usi
         // SAFETY: the caller's promise.
         let error = unsafe { next::posix_memalign(out, align, size) };
         if error == libc::ENOMEM {
-            shortage::answer(size, null_mut());
+            shortage::answer(size.max(align), null_mut());
         }
         return error;
     };

@@ -5,6 +5,7 @@ use crate::lost::pager_failed;
 use crate::no_filter::no_filter;
 use crate::statics::{self, Piece};
 use crate::{causes, far_store, fault_engine, guard, helper, io, last_thread, settings, timeline};
+use largesse_pager::MappedParts;
 use largesse_pages::fault::{FaultError, refuse_direct_input};
 use largesse_pages::{Reserved, base_page};
 use largesse_paging::{Error, FarBuilder, FarConfig, FarPager, FaultEngine, start_broker};
@@ -42,7 +43,8 @@ pub(crate) fn make(
     // Last, because its low addresses are used first, which keeps a store in a file as short as possible.
     let (heap, mappings) = (builder.add_range(heap), builder.add_range(mappings));
     let mapped = mappings.first;
-    let unstarted = builder.build(heap, mappings, config, pager_failed).map_err(refused)?;
+    let unstarted =
+        builder.build(heap, (mappings, MappedParts::new()), config, pager_failed).map_err(refused)?;
     if !unstarted.kernel().knows_pinned() {
         refuse_direct_input().map_err(|FaultError(errno)| {
             format!("before Linux 6.8 it needs seccomp: {}", std::io::Error::from_raw_os_error(errno))

@@ -12,7 +12,9 @@
 
 use crate::backing::HeapBacking;
 use crate::heap::{LargeHeap, backing, heap};
+use crate::in_progress::{self, CallsInProgress};
 use crate::near_calls::{self, NearCalls};
+use crate::near_mappings::{self, NearMappings};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
 use crate::{
@@ -36,8 +38,12 @@ struct ForkGuards {
     heap: HeapGuard,
     /// The list of the calls that use near memory.
     calls: MutexGuard<'static, NearCalls>,
+    /// The mappings that are near, so that no other thread is changing them.
+    mappings: MutexGuard<'static, Option<NearMappings>>,
     /// The stopped pager, if there is far memory.
     far: Option<far_fork::StoppedPager>,
+    /// The list of what system calls hold.
+    in_progress: MutexGuard<'static, CallsInProgress>,
     private: private::ForkGuard,
     /// Signals stay blocked until all else is released, since a handler of the program could fork, too.
     signals: Blocked,
@@ -54,6 +60,10 @@ enum HeapGuard {
     /// when the handler returns, with the lock that it holds.
     Interrupted,
 }
+
+/// Divisor of the room that the memory limit leaves for large pages: a forked child uses at most this part of it, since
+/// its parent and other children use it, too.
+const SHARERS: usize = 4;
 
 struct GuardsCell(UnsafeCell<Option<ForkGuards>>);
 
@@ -92,10 +102,12 @@ pub(crate) unsafe extern "C" fn before() {
     wait_until(enumeration::is_over);
     let heap = lock_heap();
     let calls = near_calls::lock();
+    let mappings = near_mappings::lock();
     // No handler interrupts a call of far memory: such calls block signals.
     let far = if let HeapGuard::Locked(_) = heap { far_fork::before() } else { None };
+    let in_progress = in_progress::lock_for_fork();
     let private = private::lock();
-    *guards() = Some(ForkGuards { heap, calls, far, private, signals });
+    *guards() = Some(ForkGuards { heap, calls, mappings, far, in_progress, private, signals });
 }
 
 fn lock_heap() -> HeapGuard {
@@ -112,8 +124,13 @@ fn lock_heap() -> HeapGuard {
 }
 
 pub(crate) unsafe extern "C" fn in_parent() {
-    let Some(ForkGuards { heap, calls, far, private, signals }) = guards().take() else { return };
+    let Some(ForkGuards { heap, calls, mappings, far, in_progress, private, signals }) = guards().take()
+    else {
+        return;
+    };
     drop(private);
+    drop(in_progress);
+    drop(mappings);
     drop(calls);
     forked::is_over();
     enumeration::allow();
@@ -133,9 +150,16 @@ pub(crate) unsafe extern "C" fn in_parent() {
 }
 
 pub(crate) unsafe extern "C" fn in_child() {
-    let Some(ForkGuards { heap, mut calls, far, private, signals }) = guards().take() else { return };
+    let Some(ForkGuards { heap, mut calls, mappings, far, mut in_progress, private, signals }) =
+        guards().take()
+    else {
+        return;
+    };
     drop(private);
-    calls.in_child();
+    in_progress.in_child();
+    calls.in_child(|number| in_progress.holds_near(number));
+    drop(in_progress);
+    drop(mappings);
     drop(calls);
     io::in_this_process();
     forked::is_over();
@@ -161,6 +185,7 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
     heap.after_fork_in_child();
     small::after_fork_in_child();
     far_fork::in_child(far);
+    in_progress::pin_again();
     let mut lost = |to, from: usize, len| {
         let address = from.to_ne_bytes();
         send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)
@@ -176,6 +201,9 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
         family::in_child();
         helper::start(false);
         family::wait();
+    } else {
+        // No helper will read the limit again here.
+        heap.share_limit(SHARERS);
     }
 }
 

@@ -21,8 +21,9 @@ impl Inside {
     }
 
     /// Enters the heap, which takes no lock but its own, and those of far memory if there is any. On near memory it
-    /// does not block signals, which would take longer than the rest of a `malloc`: the two calls that need the heap's
-    /// lock in a handler, `fork` and `mmap`, check [`is_interrupted`](largesse_malloc::LargeBlockHeap::is_interrupted).
+    /// does not block signals, which would take longer than the rest of a `malloc`: the calls that need the heap's lock
+    /// in a handler, `fork`, `mmap` and `mremap`, check
+    /// [`is_interrupted`](largesse_malloc::LargeBlockHeap::is_interrupted).
     pub(crate) fn enter_heap() -> Inside {
         let blocked = crate::heap::may_be_far().then(Blocked::handlers);
         Inside { _mark: Mark::set(), _blocked: blocked }

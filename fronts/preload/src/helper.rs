@@ -19,6 +19,7 @@ use crate::{causes, coverage, heap, limit_state, service_thread, small};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_arena::DECAY_SECONDS;
+use largesse_machine::process;
 use largesse_malloc::HeapBlock;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
@@ -48,8 +49,7 @@ static PAUSED_UNTIL: AtomicU32 = AtomicU32::new(0);
 /// Starts the helper unless it runs. With `prepare` it touches spans ahead of requests, which needs a second processor:
 /// on one it would only take turns with the program.
 pub(crate) fn start(prepare: bool) {
-    // SAFETY: no preconditions.
-    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let processors = process::mask(None).iter().map(|word| word.count_ones()).sum::<u32>();
     let alone = processors < 2;
     if prepare && alone && !limit_state::is_watched() || WANTED.load(Ordering::Relaxed) != ABSENT {
         return;

@@ -11,7 +11,8 @@
 //!                                               ├─ noted ─► exit(0), in a thread of the ordinary kind
 //!                                               └─ else (the bare system call) ─► the same status, no handlers
 //! ```
-//! As long as the first thread lives, as in nearly all programs, the only cost is a thread that sleeps.
+//! As long as the first thread lives, as in nearly all programs, the only cost is a thread that sleeps. Where another
+//! thread loaded the library, so that the first one could not take the lock, `watch` looks at it ten times a second.
 
 use crate::guard;
 use crate::symbol::symbol;
@@ -25,6 +26,8 @@ use largesse_machine::{service, thread};
 
 /// Interval at which the threads are counted once the first one has ended: no event reports the end of another one.
 const INTERVAL: Duration = Duration::from_millis(10);
+/// Interval at which the first thread is looked at if it does not hold [`LOCK`].
+const LATE_INTERVAL: Duration = Duration::from_millis(100);
 /// Largest number of times that the C library calls a thread's destructors, which it repeats while they set values
 /// (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
@@ -46,10 +49,12 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 /// Whether the first thread ended by `pthread_exit`.
 static BY_PTHREAD_EXIT: AtomicBool = AtomicBool::new(false);
 
-/// Holds the signals that the first thread blocked when it ended.
+/// Holds the signals that the first thread blocked when it ended, or those of the thread that loaded the library if
+/// that was another one.
 struct Mask(UnsafeCell<MaybeUninit<libc::sigset_t>>);
 
-// SAFETY: the first thread writes it before it sets `BY_PTHREAD_EXIT`, and others read it after that.
+// SAFETY: the first thread writes it before it sets `BY_PTHREAD_EXIT`, and others read it after that. If the first
+// thread does not hold `LOCK`, the constructor wrote it before any thread of this file was started.
 unsafe impl Sync for Mask {}
 
 static MASK: Mask = Mask(UnsafeCell::new(MaybeUninit::uninit()));
@@ -58,7 +63,7 @@ static MASK: Mask = Mask(UnsafeCell::new(MaybeUninit::uninit()));
 /// and in a forked child.
 pub(crate) fn hold() {
     if largesse_pages::thread_id() != std::process::id() {
-        return;
+        return note_mask();
     }
     let mutex = LOCK.0.get().cast::<libc::pthread_mutex_t>();
     // SAFETY: this is the only thread: at the start, or in a forked child, where the C library has emptied the list of
@@ -81,6 +86,12 @@ pub(crate) fn hold() {
     }
 }
 
+/// Stores the signals that the calling thread blocks in [`MASK`].
+fn note_mask() {
+    // SAFETY: no other thread uses the mask now, see `Mask`; a set of NULL only reads the present mask.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null(), MASK.0.get().cast()) };
+}
+
 /// Resets the state of this file in a forked child, whose first thread is the forking one and which has no service
 /// threads.
 pub(crate) fn in_child() {
@@ -94,8 +105,7 @@ pub(crate) fn in_child() {
 /// Starts the thread that notices the end of the program, in a process that is about to have service threads.
 pub(crate) fn watch() {
     const STACK: usize = 64 << 10;
-    // Relaxed: set before any other thread was started.
-    if HELD.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
+    if !WATCHED.swap(true, Ordering::Relaxed) {
         // `outside`, because starting a thread allocates. If it fails, the process outlives the program's last thread.
         let _ = guard::outside(|| service::start(c"largesse-last", STACK, &[], wait_and_end));
     }
@@ -148,29 +158,50 @@ unsafe extern "C" fn first_thread_exits(round: *mut c_void) {
         // SAFETY: the C library calls `exit` at this point, too, when it counts no other thread.
         guard::outside(|| unsafe { libc::exit(0) });
     }
-    // SAFETY: no other thread reads the mask before the store below; a set of NULL only reads the present mask.
-    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null(), MASK.0.get().cast()) };
+    note_mask();
     // Release: pairs with the Acquire in `wait_and_end`, so that it sees the mask.
     BY_PTHREAD_EXIT.store(true, Ordering::Release);
 }
 
-/// Waits for the end of the first thread and then of all others of the program, and ends the process as they would.
-fn wait_and_end() {
-    // SAFETY: the mutex was initialised before this thread was started.
-    let locked = unsafe { libc::pthread_mutex_lock(LOCK.0.get().cast()) };
-    if locked != libc::EOWNERDEAD {
-        return; // the first thread has not ended, so the process must not be ended
+/// Waits for the end of the first thread. Returns whether it was the program's last one, or `None` if that cannot be
+/// noticed, so that the process must not be ended.
+fn wait_for_first() -> Option<bool> {
+    // Relaxed: set before this thread was started.
+    if HELD.load(Ordering::Relaxed) {
+        // SAFETY: the mutex was initialised before this thread was started.
+        let locked = unsafe { libc::pthread_mutex_lock(LOCK.0.get().cast()) };
+        if locked != libc::EOWNERDEAD {
+            return None; // the first thread has not ended
+        }
+        wait_for_starting();
+        return Some(only_first());
     }
-    // A service thread that is not counted yet would look like one of the program.
+    let mut was_only = false;
+    while !thread::first_has_ended()? {
+        wait_for_starting();
+        was_only = only_first();
+        std::thread::sleep(LATE_INTERVAL);
+    }
+    Some(was_only)
+}
+
+/// Waits until every service thread is counted: one that is not would look like one of the program.
+fn wait_for_starting() {
     while service::starting() != 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let first_was_last = only_first();
+}
+
+/// Waits for the end of the first thread and then of all others of the program, and ends the process as they would.
+fn wait_and_end() {
+    let Some(first_was_last) = wait_for_first() else { return };
     while !only_first() {
         std::thread::sleep(INTERVAL);
     }
+    // If the first thread does not hold the lock, the C library's counter alone says how it ended.
     // Acquire: pairs with the Release in `first_thread_exits`.
-    if BY_PTHREAD_EXIT.load(Ordering::Acquire) && c_library_counts(service::running()) {
+    let by_pthread_exit = BY_PTHREAD_EXIT.load(Ordering::Acquire) || !HELD.load(Ordering::Relaxed);
+    if by_pthread_exit && c_library_counts(service::running()) {
         return exit_in_ordinary_thread();
     }
     // The status is that of the last thread, 0 for a thread that returned.
@@ -182,7 +213,7 @@ fn wait_and_end() {
 /// Calls `exit(0)` in a thread like those of the program, whose exit handlers may need a full stack and its signals.
 fn exit_in_ordinary_thread() {
     extern "C" fn exit(_: *mut c_void) -> *mut c_void {
-        // SAFETY: the first thread wrote the mask before it ended.
+        // SAFETY: the mask was written before, see `Mask`.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, MASK.0.get().cast(), null_mut()) };
         // SAFETY: no thread of the program is left.
         unsafe { libc::exit(0) }

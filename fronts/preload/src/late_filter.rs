@@ -7,7 +7,7 @@
 //! installed in a call of this library, while the program has no other thread that runs (`other_threads.rs`):
 //!
 //! ```text
-//!   large blocks exceed a sixteenth of the limit ─┐
+//!   blocks, mappings exceed 1/16 of the limit ─────┐
 //!   the program starts its first thread ──────────┼─► PENDING ─► INSTALLED
 //!   the program asks for the change-over ─────────┘       └────► given up, with a line on standard error
 //! ```
@@ -16,11 +16,11 @@
 use crate::errno::Errno;
 use crate::fault_engine::SystemCalls;
 use crate::guard::Inside;
-use crate::heap::LargeHeap;
+use crate::heap::{self, LargeHeap};
 use crate::limit_state::{OWNER, give_up};
 use crate::limited::LimitedMemory;
 use crate::no_filter::no_filter;
-use crate::{io, other_threads};
+use crate::{io, near_mappings, other_threads};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
@@ -32,7 +32,7 @@ const INSTALLED: u32 = 2;
 
 static PREPARED: OnceLock<io::PreparedFilter> = OnceLock::new();
 
-/// Number of bytes of the heap's range that may be used without the filter.
+/// Number of bytes of the heap's range, and of mappings, that may be used without the filter.
 static BOUND: AtomicUsize = AtomicUsize::new(0);
 /// That number is this part of the limit, or [`LEAST_BOUND`], whichever is more.
 const SHARE: u64 = 16;
@@ -69,6 +69,19 @@ pub(crate) fn is_pending() -> bool {
 pub(crate) fn before_use(heap: &LargeHeap) {
     if is_pending() && heap.used_range() > BOUND.load(Ordering::Relaxed) {
         ensure();
+    }
+}
+
+/// Installs the filter if it is needed and blocks and mappings exceed the bound, before the program gets `more` bytes of
+/// mappings.
+pub(crate) fn before_mapping(more: usize) {
+    if is_pending() {
+        let blocks = heap::heap().map_or(0, LargeHeap::used_range);
+        if blocks.saturating_add(near_mappings::mapped_bytes()).saturating_add(more)
+            > BOUND.load(Ordering::Relaxed)
+        {
+            ensure();
+        }
     }
 }
 

@@ -36,7 +36,9 @@
     reason = "64-bit only: a u64 of ELF or of the C interface fits a usize"
 )]
 
+mod advised;
 mod allocator;
+mod answer;
 mod atfork;
 mod backing;
 mod callers;
@@ -62,6 +64,7 @@ mod handed_out;
 mod heap;
 mod helper;
 mod hooked;
+mod in_progress;
 #[cfg_attr(not(target_arch = "x86_64"), path = "io/unsupported.rs")]
 mod io;
 mod kernels;
@@ -78,11 +81,14 @@ mod memory_limit;
 mod message;
 mod near_again;
 mod near_calls;
+mod near_mappings;
 mod new_heap;
 mod next;
 mod no_filter;
+mod notices;
 mod options;
 mod other_threads;
+mod own_stacks;
 mod pinned;
 mod placement;
 mod plain;
@@ -113,6 +119,8 @@ mod start;
 mod statics;
 mod status;
 mod symbol;
+#[cfg(target_arch = "x86_64")]
+mod symbol_lookup;
 #[cfg(target_arch = "x86_64")]
 mod thread_stack;
 mod thread_start;

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(crate) struct LimitedMemory {
     range: &'static Reserved,
-    /// Range for the mappings that the program makes once there is far memory; `None` if there is no address space.
+    /// Range for the mappings that the program makes (`near_mappings.rs`); `None` if there is no address space.
     mappings: OnceLock<Option<&'static Reserved>>,
     near: NearMemory,
     /// Made at the first change-over, and kept: it also has the mappings that the program made while the heap was far.
@@ -44,8 +44,7 @@ impl LimitedMemory {
         self.range.shared()
     }
 
-    /// Returns a handle of the range for the mappings that the program makes once there is far memory; reserves it at the
-    /// first call.
+    /// Returns a handle of the range for the mappings that the program makes; reserves it at the first call.
     pub(crate) fn range_for_mappings(&self) -> Option<Reserved> {
         let reserve = || {
             let most = (soft_limit(libc::RLIMIT_AS) / 4).min(soft_limit(libc::RLIMIT_DATA)) / SPAN * SPAN;
@@ -54,10 +53,12 @@ impl LimitedMemory {
         self.mappings.get_or_init(reserve).map(Reserved::shared)
     }
 
-    /// Populates pages of the range, given by addresses, so that the kernel meets none without contents. A refusal is not
-    /// an error here: a page that is inaccessible to the kernel stays so.
+    /// Populates pages of the range, given by addresses, so that the kernel meets none without contents. Other addresses
+    /// have no effect. A refusal is not an error here: a page that is inaccessible to the kernel stays so.
     pub(crate) fn populate(&self, at: &Range<usize>) {
-        let _ = self.range.populate(at.start - self.range.start().as_ptr().addr(), at.len());
+        let (start, len) = (self.start(), self.range.len());
+        let part = at.start.clamp(start, start + len) - start..at.end.clamp(start, start + len) - start;
+        let _ = self.range.populate(part.start, part.len());
     }
 
     /// Returns far memory, or `None` before this memory became far.

@@ -4,22 +4,20 @@
 //! changed: private, anonymous, readable and writable, at an address that the kernel chooses.
 
 use crate::guard::Inside;
-use crate::heap::LargeHeap;
+use crate::heap;
 use crate::make::heap_or_make;
+use crate::near_mappings::Purpose;
 use crate::plain::{NEVER, is_plain};
 use crate::ranges::{self, calls::told};
 use crate::settings::options;
-use crate::{causes, routing, spill};
+use crate::{advised, limit_state, routing, spill};
 use core::ffi::{c_int, c_void};
-use largesse_pages::{PageKind, SPAN};
-use largesse_report::{Cause, MAX_ADVISED, PageChoice};
-
-/// Smallest size in bytes of mappings that get large pages: in smaller ones none fits.
-const SMALLEST: usize = SPAN;
+use largesse_pages::SPAN;
+use largesse_report::PageChoice;
 
 /// Returns whether a mapping is plain memory in which large pages fit.
 fn wants_large_pages(address: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
-    len >= SMALLEST && is_plain(address, protection, flags, NEVER)
+    len >= advised::SMALLEST && is_plain(address, protection, flags, NEVER)
 }
 
 /// Implements `mmap(2)`.
@@ -32,20 +30,35 @@ pub(crate) unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
-    if len >= ranges::SMALLEST && ranges::may_be_far(address, len, protection, flags) {
-        before_mapping(len);
+    let purpose = ranges::purpose(address, len, protection, flags);
+    if purpose.is_some() && options().limit.is_some() {
+        let _inside = Inside::enter_heap();
+        heap_or_make(); // which begins to watch the limit
     }
+    let usable = match purpose {
+        Some(Purpose::Use { .. }) => len,
+        Some(Purpose::Reserve) => 0,
+        None => ranges::usable_after(address, len, protection, flags),
+    };
+    if usable > 0 {
+        spill::before_mapping(usable);
+    }
+    let wants_large = wants_large_pages(address, len, protection, flags)
+        && routing::takes_mapping(len)
+        && options().pages != PageChoice::Small;
+    let becomes_far = limit_state::is_watched() && heap::far().is_none();
+    let large = wants_large && becomes_far && advised::has_room_for(len);
     // SAFETY: the caller's promise.
-    if let Some(answer) = unsafe { ranges::map(address, len, protection, flags, fd, offset) } {
+    if let Some(answer) = unsafe { ranges::map(address, len, protection, flags, (fd, offset), large) } {
+        if large && let Ok(at) = usize::try_from(answer) {
+            advised::record(at, len);
+        }
         return core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned());
     }
-    if wants_large_pages(address, len, protection, flags)
-        && routing::takes_mapping(len)
-        && options().pages != PageChoice::Small
-    {
+    if wants_large {
         let len = len.next_multiple_of(largesse_pages::base_page());
         if let Some(at) = largesse_pages::map_aligned(len, SPAN, protection, flags) {
-            advise(at, len);
+            advised::advise(at, len);
             return at;
         }
     }
@@ -66,57 +79,6 @@ pub(crate) unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { mmap(address, len, protection, flags, fd, offset) }
-}
-
-/// Has the limit looked at before the program gets memory that could exceed it.
-fn before_mapping(len: usize) {
-    if options().limit.is_some() {
-        let _inside = Inside::enter_heap();
-        heap_or_make(); // which begins to watch the limit
-    }
-    spill::before_mapping(len);
-}
-
-fn advise(at: *mut c_void, len: usize) {
-    let _inside = Inside::enter_heap();
-    // A signal handler that interrupted the heap gets large pages without a check of the limit, and without a record.
-    let heap = heap_or_make().filter(|heap| !heap.is_interrupted());
-    if !heap.is_none_or(|heap| has_room(heap, len)) {
-        causes::note(Cause::NearLimit);
-        return;
-    }
-    if largesse_pages::advise_mapping(at, len, PageKind::Thp).is_err() {
-        causes::note(Cause::ThpRefused);
-        return;
-    }
-    if let Some(heap) = heap {
-        heap.edit_report(|report| {
-            let slot = report.counters.advised_mappings as usize % MAX_ADVISED;
-            report.advised[slot] = [at.addr() as u64, len as u64];
-            report.counters.advised_mappings += 1;
-            report.counters.advised_bytes += len as u64;
-        });
-    }
-}
-
-/// Returns whether the program stays below the limit on its memory even if it touches all `len` bytes of a new mapping,
-/// all earlier advised mappings that are still mapped, and all of the heap.
-fn has_room(heap: &LargeHeap, len: usize) -> bool {
-    let room = heap.room() as u64;
-    let mut fits = false;
-    heap.edit_report(|report| {
-        let fits_now = |advised: &[[u64; 2]]| {
-            advised.iter().fold(len as u64, |sum, [_, len]| sum.saturating_add(*len)) <= room
-        };
-        if !fits_now(&report.advised) {
-            let is_gone = |[at, _]: &&mut [u64; 2]| {
-                *at != 0 && !largesse_pages::is_mapped(core::ptr::without_provenance_mut(*at as usize))
-            };
-            report.advised.iter_mut().filter(is_gone).for_each(|slot| *slot = [0, 0]);
-        }
-        fits = fits_now(&report.advised);
-    });
-    fits
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@
 //! these pages before any page is evicted. Once there is far memory, the pager keeps this list itself (`pinned.rs`),
 //! also while blocks are near again.
 
-use crate::heap;
+use crate::{heap, near_mappings};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Memory that a system call uses, in whole pages of the heap's range.
+/// Memory that a system call uses, in whole pages of the heap's range or that of mappings.
 #[derive(Debug)]
 pub(crate) struct NearCall {
     number: u64,
@@ -50,7 +50,7 @@ pub(crate) fn lock() -> MutexGuard<'static, NearCalls> {
 pub(crate) enum HeldCall {
     /// The memory is listed under this number.
     Listed(u64),
-    /// The memory is not of the heap.
+    /// The memory is neither of the heap nor of mappings that become far.
     NotOurs,
     /// The memory is far by now, and its pager pins pages itself.
     ByPager,
@@ -58,13 +58,7 @@ pub(crate) enum HeldCall {
 
 /// Lists the `len` bytes from the address `at` on as used by a system call, unless there is far memory.
 pub(crate) fn hold(at: usize, len: usize) -> HeldCall {
-    let (start, end) = heap::addresses();
-    let (first, last) = (at.max(start), at.saturating_add(len).min(end));
-    if first >= last {
-        return HeldCall::NotOurs;
-    }
-    let page = largesse_pages::base_page();
-    let at = first / page * page..last.next_multiple_of(page);
+    let Some(at) = memory_at(at, len) else { return HeldCall::NotOurs };
     let mut list = lock();
     // Under the lock: a change-over publishes far memory while it holds it.
     if heap::far().is_some() {
@@ -74,6 +68,16 @@ pub(crate) fn hold(at: usize, len: usize) -> HeldCall {
     list.next += 1;
     list.calls.push(NearCall { number, at, forever: false, pinned: None });
     HeldCall::Listed(number)
+}
+
+/// Returns the pages of the heap or of mappings among the `len` bytes from the address `at` on.
+fn memory_at(at: usize, len: usize) -> Option<Range<usize>> {
+    let (start, end) = heap::addresses();
+    let all = at..at.saturating_add(len);
+    let of_heap = all.start.max(start)..all.end.min(end);
+    let ours = if of_heap.is_empty() { near_mappings::inside(&all) } else { of_heap };
+    let page = largesse_pages::base_page();
+    (!ours.is_empty()).then(|| ours.start / page * page..ours.end.next_multiple_of(page))
 }
 
 /// Ends the use of memory that was listed under `number`.
@@ -89,6 +93,11 @@ pub(crate) fn give_back(number: u64) {
     {
         far.pager().unpin(&pages);
     }
+}
+
+/// Returns the pages that the change-over has pinned of memory that was listed under `number`.
+pub(crate) fn pinned(number: u64) -> Option<Range<PageNumber>> {
+    lock().calls.iter().find(|call| call.number == number)?.pinned.clone()
 }
 
 /// Notes that the kernel may use memory that was listed under `number` at any later time.
@@ -109,8 +118,9 @@ pub(crate) fn hand_over<R>(change_over: impl FnOnce(&mut [NearCall]) -> R) -> R 
 }
 
 impl NearCalls {
-    /// Forgets the calls of the parent's threads in a forked child.
-    pub(crate) fn in_child(&mut self) {
-        self.calls.retain(|call| call.forever);
+    /// Forgets the calls of the parent's other threads in a forked child. `is_own` returns whether the forking thread
+    /// uses memory with a number.
+    pub(crate) fn in_child(&mut self, is_own: impl Fn(u64) -> bool) {
+        self.calls.retain(|call| call.forever || is_own(call.number));
     }
 }

@@ -144,7 +144,7 @@ fn find() {
     match SEARCHER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             // At the first request of the process no other library has bound a thread yet.
-            crate::kernels::remember();
+            largesse_machine::process::remember();
             // During the search, requests of the dynamic linker go to the early buffer.
             MALLOC.store(early_malloc as *mut c_void, Ordering::Relaxed);
             CALLOC.store(early_calloc as *mut c_void, Ordering::Relaxed);

@@ -15,6 +15,16 @@ pub(crate) const FAR_MIN_KB: usize = 64;
 const LARGEST_KB: usize = 1 << 40;
 const LIMIT: &str = "LARGESSE_LIMIT";
 const FAR: &str = "LARGESSE_FAR";
+const STATIC_DATA: &str = "LARGESSE_STATIC_DATA";
+/// Variables that have an effect only if memory is far or may become far.
+const FAR_ONLY: [&str; 6] = [
+    FAR,
+    "LARGESSE_PAGE_SIZE",
+    "LARGESSE_FAULT_ENGINE",
+    STATIC_DATA,
+    "LARGESSE_PREFETCH",
+    "LARGESSE_SMALL_BLOCKS",
+];
 
 /// Holds all settings of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +86,8 @@ pub(crate) enum Reason {
     NotAccepted(&'static str),
     /// The value is not a valid size.
     Size(Misread),
+    /// The variable has an effect only with far memory, and neither `LARGESSE_LOCAL` nor `LARGESSE_LIMIT` is set.
+    NoFarMemory,
     /// `LARGESSE_LOCAL` or `LARGESSE_LIMIT` is set, but not the store; the accepted stores are listed here.
     NoStore(&'static str),
     /// `LARGESSE_MIN_KB` (or its default) is above `LARGESSE_MAX_KB`.
@@ -88,6 +100,12 @@ impl core::fmt::Display for UnknownValue {
         match reason {
             Reason::NotAccepted(accepts) => {
                 write!(f, "{name}={value} is not understood; it accepts {accepts}")
+            }
+            Reason::NoFarMemory => {
+                write!(
+                    f,
+                    "{name} has no effect without far memory; set LARGESSE_LOCAL or LARGESSE_LIMIT, or unset it"
+                )
             }
             Reason::Size(misread) => write!(f, "{name}={value} {misread}"),
             Reason::NoStore(accepts) => {
@@ -245,7 +263,7 @@ fn far(get: &Get<'_>) -> Result<FarSettings, UnknownValue> {
     let limit = size(get, LIMIT, largesse_settings::limit)?;
     let store = one(get, FAR, Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
     let page_size = size(get, "LARGESSE_PAGE_SIZE", largesse_settings::page_size)?.flatten();
-    let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, word(&SWITCH))?;
+    let static_data = one(get, STATIC_DATA, "on, off", true, word(&SWITCH))?;
     let prefetch = one(get, "LARGESSE_PREFETCH", "on, off", true, word(&SWITCH))?;
     let engine = one(
         get,
@@ -259,11 +277,24 @@ fn far(get: &Get<'_>) -> Result<FarSettings, UnknownValue> {
         Err(UnknownValue { name, value, reason: Reason::NotAccepted(accepts) })
     };
     let local = match (local, limit) {
-        (None, None) => return Ok((None, None, static_data)),
+        (None, None) => {
+            // As for `largesse run`: a setting that would silently have no effect is refused.
+            let unused = FAR_ONLY.into_iter().find(|name| get(name).is_some());
+            return match unused {
+                Some(name) => {
+                    let value = get(name).unwrap_or_default();
+                    Err(UnknownValue { name, value, reason: Reason::NoFarMemory })
+                }
+                None => Ok((None, None, static_data)),
+            };
+        }
         (Some(_), Some(_)) => return refused(LIMIT, "nothing together with LARGESSE_LOCAL"),
         (Some(local), None) => local,
         (None, Some(_)) if matches!(store, Some(Store::Agent(_))) => {
             return refused(FAR, "file:PATH with LARGESSE_LIMIT");
+        }
+        (None, Some(_)) if get(STATIC_DATA).is_some() && static_data => {
+            return refused(STATIC_DATA, "off with LARGESSE_LIMIT");
         }
         (None, Some(_)) => Amount::Bytes(0),
     };
@@ -399,6 +430,17 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_far_memory_need_it() {
+        for (name, value) in FAR_ONLY.map(|name| match name {
+            FAR => (name, "file:/x"),
+            "LARGESSE_PAGE_SIZE" | "LARGESSE_FAULT_ENGINE" => (name, "auto"),
+            _ => (name, "off"),
+        }) {
+            check(&[(name, value)], |options| options.far, Err(name));
+        }
+    }
+
+    #[test]
     fn limits_are_checked() {
         let set = |name, value| [("LARGESSE_LIMIT", "8G"), ("LARGESSE_FAR", "file:/x"), (name, value)];
         let limit = |o: Options| (o.limit.map(|it| (it.limit, it.far.engine)), o.far);
@@ -411,6 +453,7 @@ mod tests {
             ("LARGESSE_LOCK", "1", "LARGESSE_LOCK"),
             ("LARGESSE_PAGES", "hugetlb", "LARGESSE_PAGES"),
             ("LARGESSE_NODE", "0", "LARGESSE_NODE"),
+            (STATIC_DATA, "on", STATIC_DATA),
         ] {
             check(&set(name, value), limit, Err(refused));
         }

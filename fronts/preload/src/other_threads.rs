@@ -13,8 +13,9 @@ use largesse_machine::thread::{self, Activity};
 use largesse_pages::descriptors;
 
 /// Number of times, a millisecond apart, that threads are looked at: one may be about to sleep, and a service thread that
-/// begins or ends looks like one of the program.
-const LOOKS: u32 = 100;
+/// begins or ends looks like one of the program. Idle threads of OpenBLAS spin for some 30 ms before they sleep, which
+/// takes ten times as long where other programs use all processors.
+const LOOKS: u32 = 1000;
 
 /// Returns to which threads a filter can be added that needs `signals`, a bit set. The error is the reason why that is not
 /// safe.

@@ -4,12 +4,12 @@
 //! paged in by number, and the kernel checks the addresses when the call is made.
 
 use crate::heap;
+use crate::in_progress::{CallResource, Holder};
 use crate::lost::give_up;
 use crate::near_calls::{self, HeldCall};
+use crate::own_stacks::OwnStacks;
 use crate::settings::store_is_everywhere;
-use core::ops::Range;
 use largesse_pager::LEAST_PIN;
-use largesse_policy::PageNumber;
 
 /// A buffer of the program, laid out as `struct iovec`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,20 +40,18 @@ pub(crate) fn slice(parts: &[IoVec], from: usize, most: usize) -> Vec<IoVec> {
     slice
 }
 
-/// Keeps far pages pinned and resident until it is dropped.
+/// Keeps far pages pinned and resident until it is dropped, or the call for which they are pinned was abandoned.
 #[derive(Debug)]
 pub(crate) struct PinnedPages<'a> {
-    held: Vec<Range<PageNumber>>,
-    /// Numbers of memory that is near and must stay resident if it becomes far (`near_calls.rs`).
-    near: Vec<u64>,
-    /// Address range of the program's signal stack, which is pinned already. The pager must not be asked about it: our
-    /// handlers on this stack make system calls, perhaps with the pager's lock held.
-    own: &'a Range<usize>,
+    holder: Holder<'a>,
+    /// Number of pinned far pages.
+    pages: usize,
 }
 
 impl PinnedPages<'_> {
-    pub(crate) const fn new(own: &Range<usize>) -> PinnedPages<'_> {
-        PinnedPages { held: Vec::new(), near: Vec::new(), own }
+    /// Pins nothing yet. The pager is not asked about the stacks in `own`, which are pinned already.
+    pub(crate) fn new(own: &OwnStacks) -> PinnedPages<'_> {
+        PinnedPages { holder: Holder::new(own), pages: 0 }
     }
 
     /// Makes the far pages of a structure resident, writable if `written`, and exceeds the limit of local memory if
@@ -72,9 +70,8 @@ impl PinnedPages<'_> {
         for number in 0..first.len() {
             let (part, mut done) = (first[number], 0);
             while done < part.len {
-                let pages: usize = self.held.iter().map(Range::len).sum();
                 let rest = IoVec { at: part.at.wrapping_add(done), len: part.len - done };
-                let more = self.some(rest, written, LEAST_PIN.saturating_sub(pages));
+                let more = self.some(rest, written, LEAST_PIN.saturating_sub(self.pages));
                 if more == 0 {
                     first[number].len = done;
                     first.truncate(number + usize::from(done > 0));
@@ -89,13 +86,14 @@ impl PinnedPages<'_> {
     /// Makes the first `least` far pages of a buffer resident, or more, or all if it has fewer. Returns the number of
     /// bytes from its start to the first page that may be far and is not pinned.
     fn some(&mut self, IoVec { at, len }: IoVec, written: bool, least: usize) -> usize {
-        if at == 0 || (self.own.contains(&at) && len <= self.own.end - at) {
+        if at == 0 || self.holder.own.contain(at, len) {
             return len;
         }
         if heap::far().is_none() {
             match near_calls::hold(at, len) {
                 HeldCall::Listed(number) => {
-                    self.near.push(number);
+                    self.holder.begin();
+                    self.holder.add(CallResource::Near(number));
                     return len;
                 }
                 HeldCall::NotOurs => return len,
@@ -103,13 +101,17 @@ impl PinnedPages<'_> {
             }
         }
         let Some(far) = heap::far() else { return len };
+        if !far.pager().kernel().touches(&(at..at.saturating_add(len))) {
+            return len;
+        }
+        self.holder.begin();
         let Some((here, pages)) = far.pager().pin_at(at, len, least) else { return len };
         if pages.is_empty() {
             return here.start.saturating_sub(at);
         }
-        let paged_in = far.pager().page_in(&pages, written, store_is_everywhere());
-        self.held.push(pages);
-        if let Err(error) = paged_in {
+        self.pages += pages.len();
+        self.holder.add(CallResource::Pages(pages.clone()));
+        if let Err(error) = far.pager().page_in(&pages, written, store_is_everywhere()) {
             give_up(&error.to_string());
         }
         // The rest may lie in another far range.
@@ -118,19 +120,13 @@ impl PinnedPages<'_> {
 
     /// Makes these pages unevictable for good, also in forked children.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn forever(mut self) {
-        self.near.drain(..).for_each(near_calls::keep);
-        if let Some(far) = heap::far() {
-            self.held.drain(..).for_each(|pages| far.pager().keep(&pages));
-        }
-    }
-}
-
-impl Drop for PinnedPages<'_> {
-    fn drop(&mut self) {
-        self.near.iter().for_each(|&number| near_calls::give_back(number));
-        if let Some(far) = heap::far() {
-            self.held.iter().for_each(|pages| far.pager().unpin(pages));
+    pub(crate) fn forever(self) {
+        for held in self.holder.take() {
+            match (held, heap::far()) {
+                (CallResource::Pages(pages), Some(far)) => far.pager().keep(&pages),
+                (CallResource::Near(number), _) => near_calls::keep(number),
+                _ => {}
+            }
         }
     }
 }

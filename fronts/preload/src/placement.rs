@@ -9,12 +9,14 @@ use crate::status::{BAD_ARGUMENT, NOT_SUPPORTED};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt::Display;
 use core::ptr::null_mut;
-use largesse_machine::{Bitmap, Topology, pin};
+use largesse_machine::selection::{SelectionError, select_here};
+use largesse_machine::{Bitmap, Topology, pin, process};
 use largesse_pages::placement::{each_node, migrate, place, whole_pages};
 use largesse_pages::{MapError, PageKind, Placement, SPAN};
 use std::path::Path;
 
-/// Binds the calling thread, or with `whole_process` all threads, to the processors of the list `cpus`.
+/// Binds the calling thread, or with `whole_process` all threads, to the processors that `cpus` selects as for
+/// `largesse pin --cpus`.
 ///
 /// # Safety
 /// `cpus` must be NULL or a C string.
@@ -26,15 +28,23 @@ pub(crate) unsafe extern "C" fn largesse_pin(cpus: *const c_char, whole_process:
     }
     // SAFETY: the caller's promise, and not NULL.
     let text = unsafe { CStr::from_ptr(cpus) }.to_string_lossy();
-    let cpus: Bitmap = match text.parse() {
-        Ok(cpus) => cpus,
+    let cpus: Bitmap = match select_here(&text) {
+        Ok(cpus) => cpus.into_iter().collect(),
+        // A form that has a meaning, on another machine.
+        Err(error) if !matches!(error, SelectionError::NotUnderstood(_)) => {
+            return answer(Err((NOT_SUPPORTED, &error)));
+        }
         Err(error) => return answer(Err((BAD_ARGUMENT, &error))),
     };
-    let done = if whole_process == 0 { pin::thread(&cpus) } else { pin::process(&cpus) };
+    let done = if whole_process == 0 {
+        process::binding_one_thread(|| pin::thread(&cpus))
+    } else {
+        pin::process(&cpus)
+    };
     match done {
         Ok(()) => {
             if whole_process != 0 {
-                crate::kernels::remember();
+                process::remember();
             }
             answer(Ok(()))
         }

@@ -9,22 +9,21 @@
 //! local pages can be read. Before Linux 6.8 an eviction does not see the references, and bytes copied after it are
 //! lost. So the pages must not be evicted during the call. This library cannot keep another process from evicting.
 
+use crate::answer::{Answer, refused};
 use crate::backing::Far;
 use crate::guard::Inside;
+use crate::own_stacks::OwnStacks;
 use crate::pinned::{IoVec, PinnedPages, slice};
-use crate::ranges::{Answer, calls::told, refused};
+use crate::ranges::calls::told;
 use crate::user_memory::{MOST_BYTES, read_parts};
 use crate::{causes, heap};
 use core::ffi::c_int;
-use core::ops::Range;
 use largesse_pages::raw_call;
 use largesse_report::Cause;
 use libc::{c_long, iovec};
 
 /// Number of bytes whose far pages are pinned at a time. Half of the smallest local memory has room for twice as many.
 const PIECE: usize = 256 << 10;
-/// The signal stack of a thread that is in no handler of the library (see [`PinnedPages`]).
-pub(crate) const NO_STACK: Range<usize> = 0..0;
 
 /// Serves `process_vm_readv(2)`.
 #[unsafe(no_mangle)]
@@ -89,7 +88,7 @@ impl Call {
             return refused(libc::EPERM);
         }
         let _inside = Inside::enter();
-        let mut arrays = PinnedPages::new(&NO_STACK);
+        let mut arrays = PinnedPages::new(&OwnStacks::NONE);
         let mut parts = |(at, count): Array| read_parts(at, count, &mut arrays);
         let (Some(ours), Some(theirs)) = (parts(local), parts(remote)) else {
             return self.make(local, remote);
@@ -102,7 +101,7 @@ impl Call {
         }
         let mut done = 0;
         loop {
-            let mut pinned = PinnedPages::new(&NO_STACK);
+            let mut pinned = PinnedPages::new(&OwnStacks::NONE);
             let most = PIECE.min(total - done);
             let theirs =
                 if here { pinned.first(&theirs, done, most, writes) } else { slice(&theirs, done, most) };

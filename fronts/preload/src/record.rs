@@ -6,6 +6,7 @@
 //! and more than an eighth above the last reading, and at `exit`; the watcher reads them, too.
 
 use crate::guard::Inside;
+use crate::message::warn;
 use crate::settings::{is_launched, options};
 use crate::signals::Blocked;
 use crate::{causes, far_counters, heap};
@@ -13,6 +14,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
+use largesse_pages::MapError;
 use largesse_report::{COMMAND_WORDS, RECORD_VERSION, RECORD_WORDS, RecordWord};
 use std::ffi::CString;
 use std::path::Path;
@@ -66,8 +68,16 @@ fn make() -> bool {
     let Some(folder) = &options().report else { return false };
     let pid = std::process::id();
     let Ok(path) = CString::new(format!("{folder}/{pid}")) else { return false };
-    // Without a folder, or in another user's, there is no watcher for this process.
-    let Ok(at) = largesse_pages::share_file(&path, size_of::<Words>()) else { return false };
+    let at = match largesse_pages::share_file(&path, size_of::<Words>()) {
+        Ok(at) => at,
+        // Without a folder, or in another user's, there is no watcher for this process.
+        Err(MapError { errno: libc::ENOENT | libc::EACCES, .. }) => return false,
+        Err(MapError { errno, .. }) => {
+            let why = std::io::Error::from_raw_os_error(errno);
+            warn(&format!("process {pid} is missing in the report: {folder}/{pid} cannot be written: {why}"));
+            return false;
+        }
+    };
     let record = at.cast::<Words>().as_ptr();
     // SAFETY: the mapping has the size of `Words`, is aligned to a page, and is never unmapped.
     let words = unsafe { &*record };

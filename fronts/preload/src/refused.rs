@@ -1,13 +1,12 @@
 //! Prints one line on standard error the first time that an option of the user cannot be granted in full.
 //!
 //! The launcher reports before the program starts what the machine will not grant, and this file does not repeat
-//! that. Only the process that the launcher became prints: its children would repeat it.
+//! that.
 
 use crate::guard::Inside;
 use crate::heap::{self, LargeHeap};
-use crate::message::warn;
-use crate::settings::{environment, is_launched};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::notices::{Notice, warn_once};
+use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_arena::{Backing, Refusal};
 use largesse_report::Cause;
 
@@ -25,13 +24,7 @@ const ASKED_FOR: [Cause; 9] = [
 ];
 /// Refusals of the kernel that can happen at any block.
 const BY_BLOCK: [Refusal; 4] = [Refusal::PoolEmpty, Refusal::PoolRefused, Refusal::Lock, Refusal::Place];
-/// Environment variable with the names, separated by commas, of the causes that the launcher reported.
-const FORETOLD: &str = "LARGESSE_FORETOLD";
 
-/// Has a bit for each cause that was reported, and [`FORETOLD_READ`].
-static REPORTED: AtomicU32 = AtomicU32::new(0);
-/// This bit of [`REPORTED`] is set once the causes that the launcher reported are included.
-const FORETOLD_READ: u32 = 1 << 31;
 /// Holds the number of refusals of the kinds in [`BY_BLOCK`] at the last call of [`report_new`].
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
@@ -46,29 +39,12 @@ pub(crate) fn report_new(heap: &LargeHeap) {
     }
 }
 
-/// Prints the advice for each option that was not granted, once for each cause in a process.
+/// Prints the advice for each option that was not granted, once for each cause.
 #[cold]
 pub(crate) fn report(heap: &LargeHeap) {
-    if !is_launched() {
-        return;
-    }
     let _inside = Inside::enter();
     let counts = heap.with_report(|report| report.not_granted);
-    if REPORTED.load(Ordering::Relaxed) & FORETOLD_READ == 0 {
-        let foretold = environment(FORETOLD).unwrap_or_default();
-        let is_foretold =
-            |cause: &Cause| foretold.split(',').any(|name| name.as_bytes() == cause.name().to_bytes());
-        let bits =
-            ASKED_FOR.into_iter().filter(is_foretold).fold(FORETOLD_READ, |bits, cause| bits | bit(cause));
-        REPORTED.fetch_or(bits, Ordering::Relaxed);
-    }
     for cause in ASKED_FOR.into_iter().filter(|&cause| counts[cause as usize] > 0) {
-        if REPORTED.fetch_or(bit(cause), Ordering::Relaxed) & bit(cause) == 0 {
-            warn(cause.advice().to_str().unwrap_or_default());
-        }
+        warn_once(Notice::NotGranted(cause), cause.advice().to_str().unwrap_or_default());
     }
-}
-
-const fn bit(cause: Cause) -> u32 {
-    1 << cause as u32
 }

@@ -30,14 +30,16 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
             errno.put();
             Some(block.start.as_ptr().cast())
         }
-        // The store is full, and memory of the next allocator, which is not far, would exceed the limit.
-        Err(_) if is_far() => {
-            shortage::explain(size);
-            Errno(libc::ENOMEM).put();
-            Some(null_mut())
-        }
+        Err(_) if is_far() => Some(refuse(size.max(align))),
         Err(_) => None,
     }
+}
+
+/// Refuses a request because the store is full: memory of the next allocator, which is not far, would exceed the limit.
+fn refuse(size: usize) -> *mut c_void {
+    shortage::explain(size);
+    Errno(libc::ENOMEM).put();
+    null_mut()
 }
 
 /// Frees a block in the heap's range.
@@ -97,10 +99,15 @@ pub(crate) unsafe fn resize(old: *mut c_void, size: usize) -> *mut c_void {
     let least = if small::is_on() { LARGEST_SMALL + 1 } else { min / 2 };
     // SAFETY: the caller's promise, and it is a large block.
     let resize = || unsafe { resize_without_copying(old, size) };
-    let resized = if small.is_none() && size >= least { resize() } else { None };
+    let stays_large = small.is_none() && size >= least;
+    let resized = if stays_large { resize() } else { None };
     let (new, usable) = match resized {
         Some(Resized::Done(block)) => return block.start.as_ptr().cast(),
         Some(Resized::Copy { to, usable }) => (to.start.as_ptr().cast(), usable),
+        None if stays_large && is_far() => {
+            let _inside = Inside::enter_heap();
+            return refuse(size);
+        }
         // It has another size class now, became small, or the range is full.
         None => (of_another_kind(size, small.is_some()), usable(old)),
     };

@@ -8,11 +8,12 @@ use crate::{heap, routing};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_store::StoreError;
+use largesse_text::counted;
 
 /// Returns `block`, the answer to a request of `size` bytes, and explains it if it is NULL and the heap serves this
-/// size.
+/// size. A `realloc` to 0 bytes returns NULL when it has freed the block.
 pub(crate) fn answer(size: usize, block: *mut c_void) -> *mut c_void {
-    if block.is_null() && routing::takes(size) {
+    if block.is_null() && size > 0 && routing::takes(size) {
         explain(size);
     }
     block
@@ -28,7 +29,7 @@ pub(crate) fn explain(size: usize) {
         let _inside = Inside::enter();
         let errno = Errno::save();
         let store = heap::far().and_then(|far| far.refused());
-        warn(&format!("no memory for {size} bytes: {}", reason(store, soft_limit)));
+        warn(&format!("no memory for {}: {}", counted(size as u64, "byte"), reason(store, soft_limit)));
         errno.put();
     }
 }

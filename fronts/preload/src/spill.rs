@@ -20,16 +20,15 @@ use crate::forked::{self, SharedBytes, SharedCopies};
 use crate::heap::{self, LargeHeap};
 use crate::limit::{Left, Limit};
 use crate::limit_state::{
-    self, ASKED, FAR, FORCED, HELPER, OFF, OWNER, SESSION, STATE, WATCHED, ask, far_config, give_up,
-    is_watched,
+    self, ASKED, FAR, FORCED, HELPER, OFF, OWNER, STATE, WATCHED, ask, far_config, give_up, is_watched,
 };
 use crate::limited::LimitedMemory;
-use crate::message::warn;
 use crate::near_again::NearAgainWatch;
+use crate::notices::{Notice, warn_once};
 use crate::routing::ROUTING;
 use crate::samples::HeapSamples;
-use crate::settings::{is_launched, options};
-use crate::{far_counters, late_filter, routing, timeline};
+use crate::settings::options;
+use crate::{far_counters, late_filter, near_mappings, routing, timeline};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
@@ -44,9 +43,6 @@ static CLOSE: AtomicBool = AtomicBool::new(false);
 static MAPPED: AtomicU64 = AtomicU64::new(0);
 /// It is close from this number of bytes on, or from half of the reserve on, if that is more.
 const CLOSE_BYTES: u64 = 16 << 20;
-
-/// Whether the line that spilling has begun was printed, or need not be.
-static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 
 /// Largest number of bytes of new memory that a program can touch in a second.
 const BYTES_PER_SECOND: u64 = 8 << 30;
@@ -79,7 +75,6 @@ pub(crate) fn begin() -> Result<SystemCalls, String> {
 
 /// Continues in a forked child, which needs a helper of its own. Returns whether the limit is watched there.
 pub(crate) fn in_child() -> bool {
-    ANNOUNCED.store(true, Ordering::Relaxed); // the parent's line is enough
     OWNER.store(std::process::id(), Ordering::Relaxed); // Relaxed: the child has one thread
     match STATE.load(Ordering::Relaxed) {
         OFF => return false,
@@ -110,14 +105,14 @@ pub(crate) fn before_use(heap: &LargeHeap) {
     }
 }
 
-/// Has the limit looked at before the program gets a new mapping of `len` bytes, if it is close, or could be exceeded
-/// with this mapping and those since the last look. A mapping with which it could is made only after the change-over.
-/// Allocators that map memory themselves then get no more of it that stays near than the limit leaves.
+/// Has the limit looked at before the program can use `len` more bytes of mappings, if it is close, or could be exceeded
+/// with these bytes and those since the last look. Those with which it could are far when the program gets them.
 pub(crate) fn before_mapping(len: usize) {
     // Relaxed: hints. A signal handler that interrupted the heap holds its lock, which the helper needs.
     if STATE.load(Ordering::Relaxed) != WATCHED {
         return;
     }
+    late_filter::before_mapping(len);
     let len = len as u64;
     let could_exceed = || MAPPED.load(Ordering::Relaxed) > forked::free();
     MAPPED.fetch_add(len, Ordering::Relaxed);
@@ -149,7 +144,7 @@ pub(crate) struct LimitWatch {
     again: NearAgainWatch,
     samples: HeapSamples,
     exhaustion: Exhaustion,
-    /// Whether blocks stay near within the reserve, because there is nothing to evict.
+    /// Whether blocks and mappings stay near within the reserve, because there is nothing to evict.
     heap_is_small: bool,
     shared: SharedBytes,
     /// Whether other processes may have been told of the same free bytes.
@@ -292,14 +287,15 @@ impl LimitWatch {
             return self.follow(); // mappings may be far
         }
         // New mappings of a program that asks will be far.
-        self.heap_is_small = !asked && (limit.resident(heap) <= LEAST_LOCAL || late_filter::is_pending());
+        let resident = limit.resident(heap) + near_mappings::resident_bytes();
+        self.heap_is_small = !asked && (resident <= LEAST_LOCAL || late_filter::is_pending());
         if self.heap_is_small {
             return self.follow();
         }
         let (Some(memory), Some(config)) = (limited(), far_config()) else {
             return give_up("its blocks are not on memory that can become far");
         };
-        self.local = self.bound(limit.resident(heap) + far_resident());
+        self.local = self.bound(resident + far_resident());
         let began = Instant::now();
         let coldness = self.samples.at_change_over(heap, memory);
         let local = usize::try_from(self.local).unwrap_or(usize::MAX);
@@ -373,13 +369,12 @@ pub(crate) fn announce() {
         report.spilling_since = largesse_pages::now_seconds().into();
         limit = report.limit_bytes;
     });
-    if !ANNOUNCED.swap(true, Ordering::Relaxed) && (is_launched() || SESSION.get().is_some()) {
-        let store = crate::far_store::about().map_or("a file", |store| store.name());
-        warn(&format!(
-            "this program comes near its limit of {}: its coldest memory is kept in {store} from now on; `largesse \
-             status {}` shows how much",
-            Short(usize::try_from(limit).unwrap_or(usize::MAX)),
-            std::process::id()
-        ));
-    }
+    let store = crate::far_store::about().map_or("a file", |store| store.name());
+    let text = format!(
+        "this program comes near its limit of {}: its coldest memory is kept in {store} from now on; `largesse status \
+         {}` shows how much",
+        Short(usize::try_from(limit).unwrap_or(usize::MAX)),
+        std::process::id()
+    );
+    warn_once(Notice::Spilling, &text);
 }

@@ -4,15 +4,19 @@ use crate::causes::note;
 use crate::hooked::{Hooked, set_hooked};
 use crate::make::heap_or_make;
 use crate::message::{refuse_to_start, warn};
+use crate::notices::{Notice, warn_once};
 use crate::routing::{ROUTING, is_enabled, serve_mappings_only};
-use crate::settings::{is_launched, options};
+use crate::settings::{environment, options};
 use crate::signals::Blocked;
 use crate::slots::eligibility::watched;
 use crate::slots::object;
-use crate::{allocator, atfork, coverage, last_thread, record, report, small, spill, thread_start, timeline};
+use crate::{
+    allocator, atfork, coverage, last_thread, notices, record, report, small, spill, thread_start, timeline,
+};
 use core::ffi::{c_char, c_int};
+use largesse_machine::process;
 use largesse_report::Cause;
-use largesse_settings::Unknown;
+use largesse_settings::{Remark, SettingsReader};
 
 /// File name of this library.
 const NAME: &str = "liblargesse.so";
@@ -21,14 +25,13 @@ const NAME: &str = "liblargesse.so";
 /// library and so has printed it. The launcher prints the lines for programs that it starts.
 fn remark_on_settings() {
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
+    let preload = environment("LD_PRELOAD").unwrap_or_default();
     let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    let mut remarks = Vec::new();
-    for (name, value) in variables {
-        remarks.extend(Unknown::of(&name, &value).map(|unknown| unknown.to_string()));
-        if name == "OMP_NUM_THREADS" && !value.is_empty() {
-            remarks.extend(largesse_settings::threads(&value).err().map(|wrong| wrong.to_string()));
-        }
-    }
+    let remarks: Vec<String> = variables
+        .filter_map(|(name, value)| {
+            Some(Remark::of(SettingsReader::Library, &name, &value, &preload)?.to_string())
+        })
+        .collect();
     if !remarks.is_empty() && !parent_has_library() {
         remarks.iter().for_each(|remark| warn(remark));
     }
@@ -58,7 +61,9 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     }
     atfork::watch();
     thread_start::find();
+    find_bound_threads();
     last_thread::hold();
+    notices::start();
     if object::is_preloaded() {
         set_hooked(Hooked::Preloaded);
         let ours = options.children || options.pid.is_none_or(|pid| pid == std::process::id());
@@ -85,14 +90,25 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     }
 }
 
-/// Leaves all blocks to another allocator. Only the process that the user started prints a line: a program may read the
-/// output of processes that are started by that one.
+/// Finds out whether a runtime binds the program's threads by calls that this library does not see: `largesse pin
+/// --threads`, and OpenMP runtimes that call the kernel or were there before this library.
+fn find_bound_threads() {
+    let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+    let list = set("LARGESSE_THREAD_CPUS").unwrap_or_default();
+    let openmp =
+        ["OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"].into_iter().any(|name| set(name).is_some())
+            || set("OMP_PROC_BIND").is_some_and(|value| !value.eq_ignore_ascii_case("false"));
+    if openmp || !list.is_empty() {
+        process::declare_threads_bound(list.split(',').filter_map(|number| number.parse().ok()));
+    }
+}
+
+/// Leaves all blocks to another allocator.
 fn leave_blocks_to(other: &str) {
     serve_mappings_only();
     note(Cause::OtherAllocator);
-    if is_launched() || options().pid.is_none() {
-        warn(&format!("{other}; Largesse serves only what else the program maps (mmap)"));
-    }
+    let text = format!("{other}; Largesse serves only what else the program maps (mmap)");
+    warn_once(Notice::NotGranted(Cause::OtherAllocator), &text);
 }
 
 extern "C" fn finish() {

@@ -5,8 +5,8 @@
 //! a signal stack does, also beyond the bound of local memory.
 
 use crate::guard::Inside;
+use crate::own_stacks::{self, OwnStacks};
 use crate::pinned::PinnedPages;
-use crate::process_vm::NO_STACK;
 use crate::signals::{bit, kept_open};
 use core::ffi::{c_int, c_void};
 
@@ -22,9 +22,10 @@ pub(crate) unsafe extern "C" fn pthread_attr_setstack(
     // Without the filter the kernel waits for far pages itself.
     if answer == 0 && kept_open() & bit(libc::SIGSYS) != 0 {
         let _inside = Inside::enter();
-        let mut pages = PinnedPages::new(&NO_STACK);
+        let mut pages = PinnedPages::new(&OwnStacks::NONE);
         pages.all(stack.addr(), bytes, true);
         pages.forever();
+        own_stacks::list(stack.addr()..stack.addr().saturating_add(bytes));
     }
     answer
 }

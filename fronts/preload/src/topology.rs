@@ -95,8 +95,8 @@ pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut NodeInfo, capacity: usi
             struct_size: size_of::<NodeInfo>(),
             node: node.number,
             cpus: node.cpus.len() as u32,
-            bytes: node.memory,
-            free_bytes: node.free,
+            bytes: node.memory.unwrap_or(u64::MAX),
+            free_bytes: node.free.unwrap_or(u64::MAX),
         })
         .collect();
     // SAFETY: the caller's promise.

@@ -6,7 +6,7 @@ import itertools
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Tuple, Union
 
-from . import _abi
+from . import _abi, _table
 from ._buffer import Memory, as_array, memory
 from ._error import Error
 from ._library import library
@@ -124,7 +124,7 @@ def _along(kernel: Callable[[_Kind, _Vector], Number], x: Any, axis: int, contig
         raise Error(f"axis must be one number or None, not {axis!r}: reduce several axes one after the other")
     x = numpy.asarray(x)
     if not -x.ndim <= axis < x.ndim:
-        raise Error(f"axis {axis} does not exist: x has {x.ndim} dimensions")
+        raise Error(f"axis {axis} does not exist: x has {_table.counted(x.ndim, 'dimension')}")
     rows = numpy.moveaxis(x, axis, -1)
     with memory(rows) as data:
         kind = _kind(data, "x")
@@ -268,7 +268,8 @@ def _check_pair(x: Any, y: Any, kind: _Kind, other: _Kind) -> None:
     for name, array in (("x", x), ("y", y)):
         dimensions = memoryview(array).ndim
         if dimensions != 1:
-            raise Error(f"{name} has {dimensions} dimensions and must be a vector: pass {name}.ravel()")
+            axes = _table.counted(dimensions, "dimension")
+            raise Error(f"{name} has {axes} and must be a vector: pass {name}.ravel()")
     if kind != other:
         raise Error(
             f"x has elements of {kind.item_bytes} bytes and y of {other.item_bytes}, or one is complex and one "
@@ -276,7 +277,8 @@ def _check_pair(x: Any, y: Any, kind: _Kind, other: _Kind) -> None:
         )
     lengths = len(memoryview(x)), len(memoryview(y))
     if lengths[0] != lengths[1]:
-        raise Error(f"x has {lengths[0]} elements and y {lengths[1]}: they must be as long as each other")
+        elements = _table.counted(lengths[0], "element")
+        raise Error(f"x has {elements} and y {lengths[1]}: they must be as long as each other")
 
 
 def axpy(a: float, x: Any, y: Any) -> None:
@@ -336,5 +338,5 @@ def threads(count: Optional[int] = None) -> int:
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**31:
             raise Error(f"count must be a whole number from 0 on, not {count!r}")
         if library().set_threads(count) != _abi.OK:
-            raise Error(f"the library refused {count} threads")
+            raise Error(f"the library refused {_table.counted(count, 'thread')}")
     return int(library().threads())

@@ -31,8 +31,9 @@ class Node(NamedTuple):
     """The kernel's number of the node."""
     cpus: int
     """Number of the node's processors; 0 if it has only memory."""
-    bytes: int
-    free_bytes: int
+    bytes: Optional[int]
+    free_bytes: Optional[int]
+    """Size of its memory in bytes, and how much of it is free; None if unknown."""
 
 
 class Machine(NamedTuple):
@@ -57,7 +58,7 @@ class Machine(NamedTuple):
         return "".join(_table.as_html(columns, rows) for columns, rows in self._tables())
 
     def _tables(self) -> List[Tuple[Tuple[str, ...], List[Any]]]:
-        nodes = [(*node[:2], _table.size(node.bytes), _table.size(node.free_bytes)) for node in self.nodes]
+        nodes = [(*node[:2], *(None if it is None else _table.size(it) for it in node[2:])) for node in self.nodes]
         return [(Processor._fields, list(self.processors)), (("node", "cpus", "memory", "free"), nodes)]
 
 
@@ -73,7 +74,8 @@ def machine() -> Machine:
         for found in _all(_abi.CpuInfo, library().cpus)
     )
     nodes = tuple(
-        Node(found.node, found.cpus, found.bytes, found.free_bytes) for found in _all(_abi.NodeInfo, library().nodes)
+        Node(found.node, found.cpus, _known(found.bytes, 64), _known(found.free_bytes, 64))
+        for found in _all(_abi.NodeInfo, library().nodes)
     )
     distances = {(a.node, b.node): _node(library().distance(a.node, b.node)) for a in nodes for b in nodes}
     name = ctypes.c_char_p()
@@ -88,8 +90,8 @@ def _all(structure: Any, function: Any) -> List[Any]:
     return list(found[: min(function(found, count), count)])  # processors may have gone offline
 
 
-def _known(number: int) -> Optional[int]:
-    return None if number == 2**32 - 1 else number
+def _known(number: int, bits: int = 32) -> Optional[int]:
+    return None if number == 2**bits - 1 else number
 
 
 def _node(number: int) -> Optional[int]:
@@ -99,15 +101,15 @@ def _node(number: int) -> Optional[int]:
 def pin(cpus: Union[str, int, Iterable[int]], process: bool = True) -> None:
     """Binds all threads of this process to processors, or with `process=False` the calling thread.
 
-    `cpus` is a list such as "0-3,8", a number, or numbers. Threads that are started later inherit the binding.
+    `cpus` is a number, numbers, or a text as for `largesse pin --cpus`: "0-3,8", "0-14:2", "0xff", "N:0-3". Threads that are started later inherit the binding.
 
     >>> import largesse
     >>> permitted = [cpu.cpu for cpu in largesse.machine().processors if cpu.permitted]
     >>> largesse.pin(permitted)
-    >>> largesse.pin("none")
+    >>> largesse.pin("none")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    largesse.Error: 'none' is neither a number nor a range such as 0-3
+    largesse.Error: 'none' is not a list of processors; write 0-3,8 or 0-14:2 or 0xff, or name a group: ...
     """
     if isinstance(cpus, int) and not isinstance(cpus, bool):
         cpus = [cpus]

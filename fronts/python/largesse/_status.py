@@ -65,7 +65,8 @@ class Status:
             elif name == "why" and value is None or name == "far":
                 pass
             elif name == "not_granted":
-                rows += [(f"not granted: {one.cause}", f"{one.times} times: {one.advice}") for one in value]
+                times = [_table.counted(one.times, "time") for one in value]
+                rows += [(f"not granted: {one.cause}", f"{n}: {one.advice}") for n, one in zip(times, value)]
             elif name in ("min_kb", "max_kb"):
                 rows.append((name, "no limit" if value >= 2**40 else f"{value:g}"))
             else:

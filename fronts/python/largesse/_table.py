@@ -21,6 +21,15 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes" if unit == 0 else f"{count:.1f} {_UNITS[unit]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns a count and its noun, whose plural ends in s.
+
+    >>> counted(1, "page"), counted(3, "page")
+    ('1 page', '3 pages')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Returns a table as text, whose columns are as wide as their longest cell."""
     cells = [list(columns), *([_cell(value) for value in row] for row in rows)]

@@ -374,8 +374,8 @@ static SEXP machine(void)
     for (R_xlen_t i = 0; i < n; i++) {
         INTEGER(column[5])[i] = (int)node[i].node;
         INTEGER(column[6])[i] = (int)node[i].cpus;
-        REAL(column[7])[i] = (double)node[i].bytes;
-        REAL(column[8])[i] = (double)node[i].free_bytes;
+        REAL(column[7])[i] = node[i].bytes == UINT64_MAX ? NA_REAL : (double)node[i].bytes;
+        REAL(column[8])[i] = node[i].free_bytes == UINT64_MAX ? NA_REAL : (double)node[i].free_bytes;
         for (R_xlen_t j = 0; j < n; j++) {
             int distance = library.distance((int)node[i].node, (int)node[j].node);
             INTEGER(column[9])[i + j * n] = distance < 0 ? NA_INTEGER : distance;

@@ -17,11 +17,13 @@
 
 mod far;
 mod names;
+mod remark;
 mod size;
 mod threads;
 
 pub use far::{FaultEngine, SWITCH, StoreName};
-pub use names::{PREFIX, Unknown, VARIABLES, is_known, nearest};
+pub use names::{PREFIX, VARIABLES, is_known, nearest};
+pub use remark::{Remark, SettingsReader};
 pub use size::{
     Amount, MemoryLimit, Misread, Short, block_size, header, heap_size, limit, local, memory, page_size,
     room, touch,

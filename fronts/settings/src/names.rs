@@ -1,7 +1,5 @@
 //! Lists the environment variables that Largesse reads, and finds the nearest one to a name that it does not read.
 
-use core::fmt;
-
 /// The characters with which the name of every variable of Largesse begins.
 pub const PREFIX: &str = "LARGESSE_";
 
@@ -56,29 +54,6 @@ pub fn is_known(name: &str) -> bool {
     VARIABLES.contains(&name)
 }
 
-/// A variable whose name begins with [`PREFIX`] and that Largesse does not read. It prints as a line for the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unknown<'a>(&'a str);
-
-impl<'a> Unknown<'a> {
-    /// Returns the variable as unknown, with its name. Returns `None` for a variable that is known, lacks the prefix,
-    /// or is empty, which counts as unset.
-    #[must_use]
-    pub fn of(name: &'a str, value: &str) -> Option<Unknown<'a>> {
-        (name.starts_with(PREFIX) && !is_known(name) && !value.is_empty()).then_some(Unknown(name))
-    }
-}
-
-impl fmt::Display for Unknown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not a variable of Largesse and has no effect", self.0.escape_debug())?;
-        match nearest(self.0) {
-            Some(known) => write!(f, "; did you mean {known}?"),
-            None => write!(f, "; docs/settings.md lists those that have one"),
-        }
-    }
-}
-
 /// Returns the known variable whose name is nearest to `name`, if it is near enough: at most a third of the letters
 /// after the prefix differ, or whole words at the end are missing.
 #[must_use]
@@ -127,17 +102,6 @@ fn distance(one: &str, other: &str) -> Option<usize> {
 mod tests {
     extern crate std;
     use super::*;
-    use std::string::ToString as _;
-
-    #[test]
-    fn unknown_variables_are_named() {
-        let words = |name| Unknown::of(name, "1").map(|unknown| unknown.to_string()).unwrap_or_default();
-        assert!(words("LARGESSE_LOCKED").ends_with("has no effect; did you mean LARGESSE_LOCK?"));
-        assert!(words("LARGESSE_FOO").contains("LARGESSE_FOO is not a variable of Largesse"));
-        assert!(words("LARGESSE_\u{1b}[2J").is_ascii() && !words("LARGESSE_\u{1b}[2J").contains('\u{1b}'));
-        assert_eq!(Unknown::of("LARGESSE_FOO", ""), None);
-        assert_eq!((Unknown::of("LARGESSE_PAGES", "x"), Unknown::of("HOME", "/")), (None, None));
-    }
 
     #[track_caller]
     fn check(name: &str, want: Option<&str>) {

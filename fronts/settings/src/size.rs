@@ -257,7 +257,9 @@ impl fmt::Display for Misread {
             Violation::Form => write!(f, "is not a size; type a number with a unit, such as 512M or 4G")
                 .and_then(|()| if rule.share { write!(f, ", or a share such as 50%") } else { Ok(()) }),
             Violation::Share => write!(f, "is not a share; type a whole number from 1% to 100%"),
-            Violation::NoPower => write!(f, "is not a power of two; type auto, or 4K, 8K, … up to {most}"),
+            Violation::NoPower => {
+                write!(f, "is not a power of two; type auto, or 4K, 8K and so on, up to {most}")
+            }
             Violation::Above if rule.most == MOST => write!(f, "is more than this machine can address"),
             Violation::Above => write!(f, "is above the most, {most}"),
             Violation::Below { bytes, plain: Some(number) } => {

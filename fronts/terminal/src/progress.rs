@@ -1,6 +1,8 @@
 //! Shows on a terminal how far a comparison is and when it will end.
 
+use crate::table::Paper;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use largesse_text::counted;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -14,7 +16,11 @@ impl Progress {
         let shown = std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(steps), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs{left}: {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {steps}{left}: {msg}") {
+            let style = if Paper::here().unicode { style } else { style.progress_chars("#-") };
+            let style = style.with_key("steps", |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+                _ = to.write_str(&counted(state.len().unwrap_or(0), "step"));
+            });
             bar.set_style(style.with_key("left", |state: &ProgressState, to: &mut dyn std::fmt::Write| {
                 _ = to.write_str(&left(state.pos(), state.eta()));
             }));

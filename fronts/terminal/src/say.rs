@@ -1,5 +1,7 @@
 //! Writes to standard output and standard error, and escapes text of other processes on the way.
 
+use crate::table::Paper;
+pub use largesse_text::counted;
 use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _, stdout};
@@ -58,12 +60,6 @@ pub fn note(written: io::Result<()>) {
     }
 }
 
-/// Returns a count and its noun, whose plural ends in s: `1 run`, `3 runs`.
-pub fn counted(count: impl Into<u64>, noun: &str) -> String {
-    let count = count.into();
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Prints one line on standard error, with ends of lines escaped as well as characters that a terminal could obey.
 pub fn error(words: Arguments<'_>) {
     complained(&largesse_text::line(words.to_string()));
@@ -75,6 +71,7 @@ pub fn errors(words: Arguments<'_>) {
 }
 
 fn complained(words: &str) {
+    let words = Paper::here().text(words);
     // That standard error cannot be written cannot be reported; the exit status is that of an error already.
     let _ = io::stderr().write_all(format!("{words}\n").as_bytes());
 }

@@ -7,6 +7,7 @@
 //!   values of options and variables       ─► word  ─► the same, in quotes where they have spaces
 //!   a whole message, table, JSON, picture ─► lines ─► standard output and error, files
 //!   a number of bytes                     ─► size  ─► `1.5 GiB`, the same in every table, message and picture
+//!   a number of things                    ─► counted ─► `1 page`, `3 pages`
 //! ```
 //! # Knows / does not know
 //! Knows which characters are not text. Does not know where a text comes from, nor where it goes.
@@ -22,6 +23,18 @@ pub use size::size;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+
+/// Returns a count and its noun, whose plural ends in s, or in es after an s: `1 run`, `3 runs`, `2 processes`.
+#[must_use]
+pub fn counted(count: impl Into<u64>, noun: &str) -> String {
+    let count = count.into();
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
 
 /// Returns `bytes` as text on one line. Harmful characters, ends of lines among them, become escapes such as
 /// `\u001b` and `\n`, and bytes that are not UTF-8 become escapes such as `\xff`.

@@ -42,7 +42,8 @@ pub enum Cause {
     /// `O_DIRECT` and io_uring are refused: before Linux 6.8 a page of far memory may be evicted while a device writes
     /// to it.
     DirectInputRefused = 17,
-    /// A large mapping is not in far memory: it is reserved, fixed, a stack, or for a special kind of page.
+    /// A large mapping is not in far memory: it is executable, fixed, a stack, larger than the machine's memory, or for a
+    /// special kind of page.
     MappingNear = 18,
     /// The library refused `mlock` of far memory.
     FarNotLocked = 19,
@@ -137,7 +138,7 @@ impl Cause {
             Cause::SignpostRefused => c"memfd_create was refused, so `largesse status` cannot see this process",
             Cause::HelperRefused => c"the helper thread could not be started; nothing is prepared ahead of need",
             Cause::DirectInputRefused => c"this kernel cannot keep far pages that a device writes to in place (Linux 6.8 can): O_DIRECT and io_uring were refused, and before Linux 5.19 process_vm_writev into other processes",
-            Cause::MappingNear => c"large mappings that are only reserved, at a fixed address, stacks, or on special pages stay in memory and do not count against --local",
+            Cause::MappingNear => c"large mappings that are executable, at a fixed address, stacks, far larger than the memory of the machine, or on special pages stay in memory and do not count against --local",
             Cause::FarNotLocked => c"far memory cannot be locked in memory: mlock failed with ENOMEM (programs that need it cannot use --local)",
             Cause::NearLimit => c"large pages could have exceeded the limit on memory (of the control group, or of the machine), small ones were used (raise the limit)",
             Cause::FarAdvice => c"a request of madvise or mremap that far memory does not support was refused",

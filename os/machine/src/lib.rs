@@ -4,6 +4,7 @@
 //! ```text
 //!   /sys below a root ──► Topology: packages, dies, cores, caches, NUMA nodes, distances
 //!   the kernel        ──► pin: permitted and current processors; thread: scheduling of one thread
+//!   main thread       ──► process: the processors of the process, on which the library's threads run
 //!   control groups    ──► Room: bytes that this process may still use
 //!   pthread_create    ──► service: the library's own threads, which are counted
 //!   TSC, CNTVCT       ──► Counter ──start──► Stopwatch ──stop──► Ticks ──► nanoseconds
@@ -16,11 +17,13 @@
 //! 2. A refused pin changes nothing, and its error names what was refused.
 //! 3. Ticks of a counter are time, not core cycles: they are different clocks with different types.
 
+mod affinity;
 mod bitmap;
 pub mod clock;
 pub mod cycles;
 pub mod instructions;
 pub mod pin;
+pub mod process;
 pub mod room;
 pub mod selection;
 pub mod service;

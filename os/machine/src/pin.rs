@@ -2,23 +2,16 @@
 //!
 //! The kernel grants the part of a request that a cpuset permits, and does not report the rest. These functions return
 //! an error instead, and leave the affinity as it was.
-#![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use crate::Bitmap;
+use crate::affinity::{self, ME, WORDS};
 use crate::service;
 use crate::unread::{self, Unread};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// Number of 64-bit words in a [`Mask`]: for 2^13 processors, the most that Linux for x86-64 is built for.
-const WORDS: usize = 128;
-
-/// A set of processors in the kernel's format: words of 64 processors each, the lowest first.
-pub type Mask = [u64; WORDS];
-
-/// The thread number by which system calls mean the calling thread.
-const ME: i32 = 0;
+pub use crate::affinity::Mask;
 
 /// The reason for which a thread could not be pinned. Its affinity has not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,17 +86,14 @@ impl std::error::Error for PinError {}
 
 /// Returns the current affinity of the calling thread.
 pub fn current() -> Result<Bitmap, PinError> {
-    affinity(ME)
+    affinity_of(ME)
 }
 
 /// Returns the current affinity of the thread with this kernel number, where 0 is the calling thread. It allocates
 /// nothing.
 pub fn mask_of(thread: u32) -> Result<Mask, PinError> {
     let thread = i32::try_from(thread).map_err(|_| PinError::Kernel { errno: libc::ESRCH })?;
-    let mut words = [0_u64; WORDS];
-    // SAFETY: the mask has as many bytes as the kernel is given.
-    let rc = unsafe { libc::sched_getaffinity(thread, size_of_val(&words), words.as_mut_ptr().cast()) };
-    checked(rc).map(|()| words)
+    affinity::get(thread).map_err(|errno| PinError::Kernel { errno })
 }
 
 /// Pins the calling thread to these processors. Threads and programs that it starts later inherit its affinity.
@@ -121,7 +111,7 @@ pub fn process(cpus: &Bitmap) -> Result<(), PinError> {
             return Ok(());
         }
         for thread in new {
-            let now = affinity(thread).and_then(|now| keep(thread, cpus).map(|()| now));
+            let now = affinity_of(thread).and_then(|now| keep(thread, cpus).map(|()| now));
             match now {
                 Ok(now) => _ = before.insert(thread, now),
                 // The thread has ended.
@@ -142,7 +132,7 @@ pub fn permitted() -> Bitmap {
     // the cpuset.
     let ask = || {
         let everywhere = Bitmap::from_words(&[u64::MAX; WORDS]);
-        set(ME, &everywhere).and_then(|()| affinity(ME)).ok()
+        set(ME, &everywhere).and_then(|()| affinity_of(ME)).ok()
     };
     service::ask(ask).ok().flatten().or_else(|| current().ok()).unwrap_or_default()
 }
@@ -159,10 +149,10 @@ fn keep(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
     if cpus.is_empty() {
         return Err(PinError::Empty);
     }
-    let before = affinity(thread)?;
+    let before = affinity_of(thread)?;
     // EINVAL: none of the processors is permitted.
     let got = match set(thread, cpus) {
-        Ok(()) => affinity(thread)?,
+        Ok(()) => affinity_of(thread)?,
         Err(PinError::Kernel { errno: libc::EINVAL }) => Bitmap::new(),
         Err(error) => return Err(error),
     };
@@ -186,7 +176,7 @@ fn keep(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
     })
 }
 
-fn affinity(thread: i32) -> Result<Bitmap, PinError> {
+fn affinity_of(thread: i32) -> Result<Bitmap, PinError> {
     mask_of(thread.cast_unsigned()).map(|words| Bitmap::from_words(&words))
 }
 
@@ -195,13 +185,7 @@ fn set(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
     for (word, wanted) in words.iter_mut().zip(cpus.words()) {
         *word = *wanted;
     }
-    // SAFETY: the mask has as many bytes as the kernel is given.
-    checked(unsafe { libc::sched_setaffinity(thread, size_of_val(&words), words.as_ptr().cast()) })
-}
-
-fn checked(rc: i32) -> Result<(), PinError> {
-    let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-    if rc == 0 { Ok(()) } else { Err(PinError::Kernel { errno: errno() }) }
+    affinity::set(thread, &words).map_err(|errno| PinError::Kernel { errno })
 }
 
 fn threads() -> Result<Vec<i32>, PinError> {

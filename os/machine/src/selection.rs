@@ -1,4 +1,5 @@
-//! Selects processors from lists, masks and groups in the syntax of `taskset`, `numactl` and `likwid-pin`.
+//! Selects processors from lists, masks and groups in the syntax of `taskset`, `numactl` and `likwid-pin`, and NUMA nodes
+//! in that of `numactl`.
 //!
 //! # Picture
 //! ```text
@@ -8,6 +9,8 @@
 //!   S:scatter                               one processor of each socket in turn, whole cores first
 //!   E:N:4:1:2                               four processors: one of every two, the threads of a core together
 //!   S0:0-1@S1:0-1                           several of these, in order
+//!
+//!   0-1,3   all   !1   +0   !+0             nodes; + counts within the usable nodes
 //! ```
 //! The order is kept: the first thread of a program is pinned to the first processor, the second to the next.
 //!
@@ -15,17 +18,25 @@
 //! the second hardware threads follow after the last core, as in likwid. Groups contain only processors that the
 //! process is permitted to use.
 
-use crate::{Bitmap, Topology};
+use crate::topology::Unreadable;
+use crate::{Bitmap, Topology, pin};
 use std::fmt;
+use std::path::Path;
 
 /// Upper bound of the number of processors in a list. Linux supports fewer.
 const END: usize = 1 << 16;
 
-/// The reason for which a text selects no processors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason for which a text selects no processors or nodes.
+#[derive(Debug)]
 pub enum SelectionError {
     /// This part of the text has none of the forms at the head of the module, such as `0-3` or `S0:0-1`.
     NotUnderstood(String),
+    /// The text is not a list of NUMA nodes.
+    NotNodes(String),
+    /// The text is relative to the machine's NUMA nodes, and these are not known.
+    NodesNotKnown,
+    /// The text names groups of the machine, which cannot be read.
+    Unread(Unreadable),
     /// The machine has no group of this name.
     NoGroup {
         /// Name that was requested, such as `S2`.
@@ -39,7 +50,7 @@ pub enum SelectionError {
         group: String,
         /// Place that was requested, counted from 0.
         place: u32,
-        /// Number of processors of the group that may be used.
+        /// Number of processors, or nodes, of the group that may be used.
         len: usize,
     },
 }
@@ -52,6 +63,17 @@ impl fmt::Display for SelectionError {
                 "'{part}' is not a list of processors; write 0-3,8 or 0-14:2 or 0xff, or name a group: N:0-3 (machine), \
                  S0:0-3 (socket), M0:0-3 (NUMA node), C0 (last cache), D0 (die), S:scatter, E:N:4:1:2"
             ),
+            SelectionError::NotNodes(part) => write!(
+                f,
+                "'{part}' is not a list of NUMA nodes; write 0-1,3 or all, or !1 (all but 1), or +0 (the first one \
+                 that may be used)"
+            ),
+            SelectionError::NodesNotKnown => write!(
+                f,
+                "the NUMA nodes of this machine are not known, because /sys/devices/system/node cannot be read; write \
+                 their numbers, such as 0-1"
+            ),
+            SelectionError::Unread(error) => error.fmt(f),
             SelectionError::NoGroup { name, there } if there.is_empty() => {
                 write!(f, "there is no {name}: the kernel names no such groups on this machine")
             }
@@ -61,7 +83,7 @@ impl fmt::Display for SelectionError {
             SelectionError::NoPlace { group, place, len } => {
                 write!(
                     f,
-                    "{group} has {len} processors that may be used, so there is no place {place}; places count from 0"
+                    "{group} has {len} that may be used, so there is no place {place}; places count from 0"
                 )
             }
         }
@@ -87,34 +109,105 @@ impl std::error::Error for SelectionError {}
 pub fn select(text: &str, machine: &Topology, permitted: &Bitmap) -> Result<Vec<u32>, SelectionError> {
     let mut selected = Vec::new();
     for part in text.trim().split('@').filter(|_| !text.trim().is_empty()) {
-        for cpu in one_part(part.trim(), machine, permitted)? {
-            if !selected.contains(&cpu) {
-                selected.push(cpu);
-            }
+        selected.extend(one_part(part.trim(), machine, permitted)?);
+    }
+    Ok(unique(selected))
+}
+
+/// Returns the processors that `text` selects on this machine, as [`select`] does. Numbers and masks need no topology,
+/// which may be unreadable.
+///
+/// # Errors
+/// An error is returned as by [`select`], and for a group if the topology cannot be read.
+pub fn select_here(text: &str) -> Result<Vec<u32>, SelectionError> {
+    let text = text.trim();
+    match absolute(text) {
+        Some(cpus) => Ok(unique(cpus)),
+        None => {
+            let machine = Topology::read(Path::new("/")).map_err(SelectionError::Unread)?;
+            select(text, &machine, &pin::permitted())
         }
     }
-    Ok(selected)
+}
+
+/// Returns the NUMA nodes that `text` selects, of which `usable` are those that may be used; `None` if they are not known.
+///
+/// Numbers are returned whether or not such nodes exist.
+///
+/// # Errors
+/// An error is returned for a text of another form, for a place that does not exist, and for a text that is relative to
+/// nodes that are not known. An empty text selects nothing.
+pub fn select_nodes(text: &str, usable: Option<&Bitmap>) -> Result<Bitmap, SelectionError> {
+    let text = text.trim();
+    if let Some(nodes) = if text.is_empty() { Some(Vec::new()) } else { numbers(text) } {
+        return Ok(nodes.into_iter().collect());
+    }
+    if !is_nodes(text) {
+        return Err(SelectionError::NotNodes(text.to_owned()));
+    }
+    let usable = usable.ok_or(SelectionError::NodesNotKnown)?;
+    match relative(text, usable, "the set of nodes") {
+        Some(nodes) => nodes.map(|nodes| nodes.into_iter().collect()),
+        None => Err(SelectionError::NotNodes(text.to_owned())),
+    }
+}
+
+/// Returns whether `text` is a list of NUMA nodes in one of the forms at the head of the module.
+#[must_use]
+pub fn is_nodes(text: &str) -> bool {
+    let list = text.strip_prefix('!').unwrap_or(text);
+    list == "all" || numbers(list.strip_prefix('+').unwrap_or(list)).is_some()
+}
+
+/// Returns the numbers of a text that is not relative to the machine: a list, or a mask. Returns `None` for other texts.
+fn absolute(text: &str) -> Option<Vec<u32>> {
+    match text.strip_prefix("0x") {
+        Some(digits) => Bitmap::from_mask(digits).ok().map(|set| set.iter().collect()),
+        None if text.is_empty() => Some(Vec::new()),
+        None => numbers(text),
+    }
+}
+
+/// Returns the numbers of a text that is relative to `usable`, which messages call `set`: `all`, `+LIST`, and `!` before
+/// these or a list. Returns `None` for other texts.
+fn relative(text: &str, usable: &Bitmap, set: &str) -> Option<Result<Vec<u32>, SelectionError>> {
+    if text == "all" {
+        return Some(Ok(usable.iter().collect()));
+    }
+    if let Some(places) = text.strip_prefix('+') {
+        return Some(at_places(set, &usable.iter().collect::<Vec<_>>(), &numbers(places)?));
+    }
+    let unwanted = text.strip_prefix('!')?;
+    let unwanted = match numbers(unwanted) {
+        Some(list) => Ok(list),
+        None if unwanted.starts_with('!') => return None,
+        None => relative(unwanted, usable, set)?,
+    };
+    Some(unwanted.map(|list| usable.without(&list.into_iter().collect()).iter().collect()))
+}
+
+/// Returns the numbers without repetitions, in the order in which they first occur.
+fn unique(numbers: Vec<u32>) -> Vec<u32> {
+    let mut seen = Bitmap::new();
+    numbers
+        .into_iter()
+        .filter(|&number| {
+            !seen.contains(number) && {
+                seen.insert(number);
+                true
+            }
+        })
+        .collect()
 }
 
 fn one_part(part: &str, machine: &Topology, permitted: &Bitmap) -> Result<Vec<u32>, SelectionError> {
     let not_understood = || SelectionError::NotUnderstood(part.to_owned());
     let usable = machine.online.and(permitted);
-    if let Some(digits) = part.strip_prefix("0x") {
-        return Bitmap::from_mask(digits).map(|set| set.iter().collect()).map_err(|_| not_understood());
-    }
-    if part == "all" {
-        return Ok(usable.iter().collect());
-    }
-    if let Some(places) = part.strip_prefix('+') {
-        let places = numbers(places).ok_or_else(not_understood)?;
-        return at_places("the permitted set", &usable.iter().collect::<Vec<_>>(), &places);
-    }
-    if let Some(rest) = part.strip_prefix('!') {
-        let unwanted: Bitmap = numbers(rest).ok_or_else(not_understood)?.into_iter().collect();
-        return Ok(usable.without(&unwanted).iter().collect());
-    }
     if part.starts_with(|first: char| first.is_ascii_digit()) {
-        return numbers(part).ok_or_else(not_understood);
+        return absolute(part).ok_or_else(not_understood);
+    }
+    if part == "all" || part.starts_with(['+', '!']) {
+        return relative(part, &usable, "the permitted set").ok_or_else(not_understood)?;
     }
     let (group, places) = part.strip_prefix("L:").unwrap_or(part).split_once(':').unwrap_or((part, ""));
     match (group, places) {
@@ -272,8 +365,8 @@ mod tests {
         let node = |number, cpus: &Bitmap| NumaNode {
             number,
             cpus: cpus.clone(),
-            memory: 1 << 30,
-            free: 1 << 29,
+            memory: Some(1 << 30),
+            free: Some(1 << 29),
             distances: vec![(0, 10), (1, 21)],
             side_cache: 0,
         };
@@ -319,7 +412,49 @@ mod tests {
         check("all", "1-3", Ok(&[1, 2, 3]));
         check("!0-5", "0-7", Ok(&[6, 7]));
         check("+0,2", "4-7", Ok(&[4, 6]));
-        check("+4", "4-7", Err("has 4 processors that may be used, so there is no place 4"));
+        check("!+0,1", "4-7", Ok(&[6, 7]));
+        check("!all", "4-7", Ok(&[]));
+        check("+4", "4-7", Err("has 4 that may be used, so there is no place 4"));
+    }
+
+    #[track_caller]
+    fn nodes(text: &str, usable: Option<&str>, wanted: Result<&str, &str>) {
+        let usable = usable.map(set);
+        let got = select_nodes(text, usable.as_ref()).map(|nodes| nodes.to_string());
+        match (got, wanted) {
+            (Ok(got), Ok(wanted)) => assert_eq!(got, wanted, "{text}"),
+            (Err(error), Err(part)) => {
+                assert!(error.to_string().contains(part), "{text}: '{error}' lacks '{part}'");
+            }
+            (got, wanted) => panic!("{text}: {got:?} instead of {wanted:?}"),
+        }
+    }
+
+    #[test]
+    fn nodes_are_selected_as_by_numactl() {
+        nodes("0,3", Some("0,3,5"), Ok("0,3"));
+        nodes("9", Some("0"), Ok("9"));
+        nodes("all", Some("0,3"), Ok("0,3"));
+        nodes("!3", Some("0,3,5"), Ok("0,5"));
+        nodes("+1", Some("0,3,5"), Ok("3"));
+        nodes("+1-2", Some("0,3,5"), Ok("3,5"));
+        nodes("!+0", Some("0,3,5"), Ok("3,5"));
+        nodes("", Some("0"), Ok(""));
+        nodes("1", None, Ok("1"));
+        nodes("!1", None, Err("NUMA nodes of this machine are not known"));
+        nodes("+2", Some("0,3"), Err("the set of nodes has 2 that may be used, so there is no place 2"));
+        for text in ["x", "!", "!!0", "+!0", "++0", "a", "al", "0,", "-1", "./solver"] {
+            nodes(text, Some("0-1"), Err("is not a list of NUMA nodes; write 0-1,3 or all"));
+            assert!(!is_nodes(text), "{text}");
+        }
+        assert!(["all", "!all", "0", "+0", "!+0,1"].into_iter().all(is_nodes));
+    }
+
+    #[test]
+    fn numbers_need_no_machine() {
+        assert_eq!(select_here("0-6:3,1,0").unwrap(), [0, 3, 6, 1]);
+        assert_eq!(select_here("0x5").unwrap(), [0, 2]);
+        assert_eq!(select_here(" ").unwrap(), []);
     }
 
     #[test]
@@ -341,7 +476,7 @@ mod tests {
         check("E:N:4:1:2", "0-7", Ok(&[0, 1, 2, 3]));
         check("E:S1:2:1:2", "0-7", Ok(&[2, 3]));
         check("E:N:4:2:4", "0-7", Ok(&[0, 4, 2, 6]));
-        check("E:S0:5", "0-7", Err("S0 has 4 processors that may be used, so there is no place 4"));
+        check("E:S0:5", "0-7", Err("S0 has 4 that may be used, so there is no place 4"));
     }
 
     #[test]

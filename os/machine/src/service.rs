@@ -8,6 +8,7 @@
 //! They are used in the processes of Largesse's own programs: the commands, the agent, MPI ranks, and the Lisp with
 //! the garbage-collected heap.
 
+use crate::{process, thread};
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -100,14 +101,15 @@ unsafe fn create<W: FnOnce() + Send>(
 
 extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
     RUNNING.fetch_add(1, Ordering::Relaxed); // Relaxed: the number publishes nothing else
-    // SAFETY: no preconditions.
-    let own = unsafe { libc::gettid() }.cast_unsigned();
+    let own = thread::id();
     replace_listed(0, own);
     STARTING.fetch_sub(1, Ordering::Release); // Release: pairs with the Acquire in `starting`
     // SAFETY: `start` made this box for this thread alone.
     let (name, work) = *unsafe { Box::from_raw(start.cast::<(&CStr, W)>()) };
     // SAFETY: names the calling thread; the text is a C string.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    // The starting thread may be bound to one processor, where this one would only take turns with it.
+    process::adopt(&process::mask(None));
     work();
     replace_listed(own, 0);
     RUNNING.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
@@ -156,8 +158,7 @@ mod tests {
     fn question_is_answered_by_another_thread() {
         let text = String::from("borrowed");
         let ask_thread = || {
-            // SAFETY: no preconditions.
-            let number = unsafe { libc::gettid() }.cast_unsigned();
+            let number = thread::id();
             assert!(is_listed(number), "a service thread must be listed while it runs");
             (this_thread(), text.len())
         };

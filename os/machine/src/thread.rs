@@ -1,5 +1,16 @@
 //! Queries threads, and sets the scheduling policy of the calling one.
 
+use std::path::Path;
+
+/// Returns the kernel's number of the calling thread.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "glibc has the function `gettid` since version 2.30 only")]
+pub fn id() -> u32 {
+    // SAFETY: no preconditions.
+    let id = unsafe { libc::syscall(libc::SYS_gettid) };
+    u32::try_from(id).expect("numbers of threads are positive and have 22 bits at most")
+}
+
 /// Returns the processor on which a thread of this process runs or last ran, or `None` if there is no such thread.
 #[must_use]
 pub fn processor_of(thread: u32) -> Option<u32> {
@@ -73,8 +84,8 @@ fn io_workers() -> Vec<std::ffi::OsString> {
 /// A view of another thread of this process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// Whether the thread sleeps until another thread of this process wakes it: in `futex(2)`, on a word that other
-    /// processes do not see, without a deadline.
+    /// Whether the thread sleeps until another thread of this process wakes it: in `futex(2)`, without a deadline, on a
+    /// word that other processes do not see, or until another thread has ended.
     pub sleeps: bool,
     /// Bit set of the signals that the thread blocks.
     pub blocked: u64,
@@ -95,23 +106,30 @@ pub fn activity(thread: u32) -> Option<Activity> {
     let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
     // After the mask: a thread that sleeps now, and was asleep, has not changed it.
     let call = read("syscall")?;
-    Some(Activity { sleeps: is_sleep(&call), blocked: u64::from_str_radix(blocked.trim(), 16).ok()? })
+    let is_other =
+        |number: u64| number != thread.into() && Path::new(&format!("/proc/self/task/{number}")).exists();
+    Some(Activity {
+        sleeps: is_sleep(&call, is_other),
+        blocked: u64::from_str_radix(blocked.trim(), 16).ok()?,
+    })
 }
 
 /// Returns whether the text of a thread's `syscall` file tells such a sleep: the number of the call and its arguments.
-fn is_sleep(call: &str) -> bool {
+/// `pthread_join` does not sleep on a private futex, but on the number of the thread that is to end: `is_other` says
+/// whether a number is that of another thread.
+fn is_sleep(call: &str, is_other: impl Fn(u64) -> bool) -> bool {
     let mut words = call.split_ascii_whitespace();
     let is_futex = words.next().and_then(|number| number.parse().ok()) == Some(libc::SYS_futex);
     let argument = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
-    let [Some(_), Some(operation), Some(_), Some(deadline)] =
+    let [Some(_), Some(operation), Some(value), Some(deadline)] =
         [(); 4].map(|()| words.next().and_then(argument))
     else {
         return false;
     };
     let Ok(operation) = i32::try_from(operation) else { return false };
-    let is_private = operation & libc::FUTEX_PRIVATE_FLAG != 0;
+    let is_own = operation & libc::FUTEX_PRIVATE_FLAG != 0 || is_other(value);
     let command = operation & libc::FUTEX_CMD_MASK;
-    is_futex && is_private && deadline == 0 && matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
+    is_futex && is_own && deadline == 0 && matches!(command, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
 }
 
 /// Returns whether another process, such as a debugger, traces the calling thread. Returns `false` if `/proc` does not
@@ -127,16 +145,25 @@ fn status(name: &str) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
+/// Returns whether this process's first thread has ended, or `None` if `/proc` does not say.
+#[must_use]
+pub fn first_has_ended() -> Option<bool> {
+    of_first(0).map(|state| state == "Z" || state == "X")
+}
+
 /// Returns the exit status of this process's first thread after it has ended, or `None` if `/proc` does not say.
 #[must_use]
 pub fn exit_status_of_first() -> Option<i32> {
-    /// Index of the exit code in the thread's `stat` file, among the fields after the name. Its format is that of
-    /// `wait`.
+    /// Index of the exit code. Its format is that of `wait`.
     const EXIT_CODE: usize = 49;
+    of_first(EXIT_CODE)?.parse().ok().map(|code| libc::WEXITSTATUS(code))
+}
+
+/// Returns a field of the `stat` file of this process's first thread, by its index among the fields after the name.
+fn of_first(field: usize) -> Option<String> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{}/stat", std::process::id())).ok()?;
     let (_, behind) = text.rsplit_once(')')?;
-    let code: i32 = behind.split_ascii_whitespace().nth(EXIT_CODE)?.parse().ok()?;
-    Some(libc::WEXITSTATUS(code))
+    behind.split_ascii_whitespace().nth(field).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -150,8 +177,7 @@ mod tests {
             let seen = std::thread::spawn(move || {
                 let one: Bitmap = [cpu].into_iter().collect();
                 pin::thread(&one).unwrap();
-                // SAFETY: no preconditions.
-                processor_of(unsafe { libc::gettid() }.cast_unsigned())
+                processor_of(id())
             });
             assert_eq!(seen.join().unwrap(), Some(cpu));
         }
@@ -174,13 +200,24 @@ mod tests {
             ("202 0x7f00 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7fff", true),
             ("202 0x7f00 0x80 0x0 0x7ffd 0x0 0x0 0x7ffe 0x7fff", false), // with a deadline
             ("202 0x7f00 0x0 0x0 0x0 0x0 0x0 0x7ffe 0x7fff", false),     // shared with other processes
-            ("202 0x7f00 0x81 0x1 0x0 0x0 0x0 0x7ffe 0x7fff", false),    // it wakes
+            ("202 0x7f00 0x109 0x10d3 0x0 0x0 0xffffffff 0x7ffe 0x7fff", true), // it joins a thread
+            ("202 0x7f00 0x109 0x10d4 0x0 0x0 0xffffffff 0x7ffe 0x7fff", false),
+            ("202 0x7f00 0x81 0x1 0x0 0x0 0x0 0x7ffe 0x7fff", false), // it wakes
             ("0 0x3 0x80 0x1 0x0 0x0 0x0 0x7ffe 0x7fff", false),
             ("-1 0x7ffe 0x7fff", false),
             ("running", false),
         ] {
-            assert_eq!(is_sleep(call), want && cfg!(target_arch = "x86_64"), "{call}");
+            assert_eq!(
+                is_sleep(call, |number| number == 0x10d3),
+                want && cfg!(target_arch = "x86_64"),
+                "{call}"
+            );
         }
+    }
+
+    #[test]
+    fn first_thread_of_the_tests_lives() {
+        assert_eq!(first_has_ended(), Some(false));
     }
 
     #[test]

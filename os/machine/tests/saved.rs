@@ -132,7 +132,7 @@ fn only_node_has_all_memory() {
     let of_node = tree.root().join("sys/devices/system/node/node0/meminfo");
     std::fs::write(of_node, "Node 0 MemTotal: 11757784 kB\nNode 0 MemFree: 10050100 kB\n").unwrap();
     let seen = Topology::read(tree.root()).unwrap();
-    assert_eq!(seen.node(0).unwrap().memory, 24_684_084 << 10);
+    assert_eq!(seen.node(0).unwrap().memory, Some(24_684_084 << 10));
 }
 
 /// Reads a kernel built without NUMA, which has no folder for nodes.
@@ -142,7 +142,7 @@ fn missing_nodes_give_one_node() {
     std::fs::remove_dir_all(tree.root().join("sys/devices/system/node")).unwrap();
     let seen = Topology::read(tree.root()).unwrap();
     assert_eq!(seen.node(0).unwrap().cpus, seen.online);
-    assert_eq!(seen.node(0).unwrap().memory, 24_684_084 << 10);
+    assert_eq!(seen.node(0).unwrap().memory, Some(24_684_084 << 10));
 }
 
 #[test]
@@ -203,6 +203,36 @@ fn trailing_zeros_are_ignored() {
         std::fs::write(&path, format!("{text}\0\0")).unwrap();
     }
     assert_eq!(Topology::read(tree.root()).unwrap(), before);
+}
+
+/// Empties files one by one, which hwloc takes for missing.
+#[test]
+fn empty_files_count_as_missing() {
+    for file in [
+        "cpu/online",
+        "cpu/cpu3/topology/core_siblings",
+        "cpu/cpu3/topology/thread_siblings",
+        "cpu/cpu3/topology/core_id",
+        "cpu/cpu0/cache/index0/type",
+        "cpu/cpu0/cache/index0/level",
+        "cpu/cpu0/cache/index0/shared_cpu_map",
+        "cpu/cpu0/cache/index0/size",
+        "node/online",
+        "node/node1/cpumap",
+        "node/node1/distance",
+        "node/node1/meminfo",
+    ] {
+        let tree = Unfolded::of("two-sockets");
+        let path = tree.root().join("sys/devices/system").join(file);
+        std::fs::remove_file(&path).unwrap();
+        let missing = Topology::read(tree.root()).unwrap();
+        for text in ["", "\n", "\0\0"] {
+            std::fs::write(&path, text).unwrap();
+            let empty =
+                Topology::read(tree.root()).unwrap_or_else(|error| panic!("{file} {text:?}: {error}"));
+            assert_eq!(empty, missing, "{file} {text:?}");
+        }
+    }
 }
 
 /// Replaces a file by a folder, which even root cannot read as a file.
@@ -294,7 +324,7 @@ fn ours(seen: &Topology) -> BTreeSet<String> {
         lines.insert(format!("L{}{kind}Cache {} {}", cache.level, cache.cpus, cache.size));
     }
     for node in &seen.nodes {
-        lines.insert(format!("NUMANode {} {} {}", node.number, node.cpus, node.memory));
+        lines.insert(format!("NUMANode {} {} {}", node.number, node.cpus, node.memory.unwrap_or(0)));
         if node.side_cache > 0 {
             lines.insert(format!("MemCache {} {}", node.cpus, node.side_cache));
         }

@@ -23,7 +23,8 @@ impl MemoryFile {
         Ok(MemoryFile { file, len })
     }
 
-    /// Takes ownership of a descriptor that another process sent, which must be that of a memory file.
+    /// Takes ownership of a descriptor that another process sent, which must be that of a memory file whose length is
+    /// sealed: a mapping beyond the end of a shorter file could not be used.
     pub fn received(fd: c_int) -> Result<MemoryFile, MapError> {
         let mut file = MemoryFile { file: Descriptor(fd), len: 0 };
         // SAFETY: all zero bytes are valid for this plain structure, which the call fills.
@@ -31,6 +32,12 @@ impl MemoryFile {
         // SAFETY: the structure is writable.
         if unsafe { libc::fstat(fd, &raw mut about) } != 0 {
             return Err(publish(0, sys::errno()));
+        }
+        // SAFETY: numbers only.
+        match unsafe { libc::fcntl(fd, libc::F_GET_SEALS) } {
+            ..0 => return Err(publish(0, sys::errno())),
+            seals if seals & libc::F_SEAL_SHRINK == 0 => return Err(publish(0, libc::EPERM)),
+            _ => {}
         }
         file.len = usize::try_from(about.st_size).unwrap_or(0);
         Ok(file)
@@ -169,6 +176,17 @@ mod tests {
             file.punch(SPAN, SPAN).unwrap();
             assert_eq!(two.start().add(SPAN).read(), 0);
         }
+    }
+
+    #[test]
+    fn unsealed_file_is_not_received() {
+        let file = MemoryFile::new(c"test", 1).unwrap();
+        // SAFETY: numbers only.
+        let copy = |fd| unsafe { libc::dup(fd) };
+        assert_eq!(MemoryFile::received(copy(file.descriptor())).unwrap().len(), base_page());
+        // SAFETY: the name is a C string.
+        let unsealed = unsafe { libc::open(c"/proc/self/exe".as_ptr(), libc::O_RDONLY) };
+        assert!(MemoryFile::received(unsealed).is_err());
     }
 
     #[test]

@@ -81,8 +81,7 @@ fn advice_is_taken() -> bool {
 #[must_use]
 pub fn medium_pages() -> Offer {
     let path = c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
-    let is_given = || thp_mode() == Thp::Unknown && gives(64 << 10);
-    offer(path, || if is_given() { Offer::Given } else { Offer::Refused })
+    offer(path, || if gives(64 << 10) { Offer::Given } else { Offer::Refused })
 }
 
 /// Returns whether the first write to an advised mapping of `len` bytes makes all of it resident, which shows that it

@@ -88,8 +88,10 @@ fn agent(storage: PageStorage) -> Name {
     name.recv().unwrap()
 }
 
-fn all_storages() -> [Name; 3] {
-    [agent(PageStorage::memory().unwrap()), agent(remote()), agent(near())]
+/// Returns the names of three agents, one for each kind of storage. Each agent starts when the iterator reaches it,
+/// because it waits only ten seconds for its first connection.
+fn all_storages() -> impl Iterator<Item = Name> {
+    [PageStorage::memory().unwrap(), remote(), near()].into_iter().map(agent)
 }
 
 fn remote() -> PageStorage {

@@ -67,7 +67,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             PageState::Zero | PageState::SwappedOut => {}
         }
         let range = inner.fill_range(touch.page, access, request.upto, &self.bounds.around(touch.page));
-        if inner.pages.resident() + range.len() > inner.local {
+        if inner.occupied() + range.len() > inner.local {
             return Ok(Admission::NoRoom(range.len()));
         }
         Ok(Admission::Begun(self.begin_fill(inner, request, range, now)))

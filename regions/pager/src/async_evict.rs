@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// Largest number of writes in flight.
 pub(crate) const WRITE_DEPTH: usize = 16;
-/// Size in pages of the memory that the writes in flight share.
+/// Largest size in pages of the memory that the writes in flight share.
 pub(crate) const WRITE_PAGES: usize = MAX_TRANSFER;
 /// Largest number of pages of one write.
 const MOST_PAGES: usize = 256;
@@ -37,6 +37,8 @@ const MOST_AT_ONCE: usize = 512;
 #[derive(Debug)]
 pub struct AsyncEvictor {
     writes: InFlight<Write>,
+    /// Largest number of pages of one write: half of the queue's memory, and at most [`MOST_PAGES`].
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl AsyncEvictor {
     /// Makes an evictor over a queue whose memory has room for `pages` pages of `page` bytes each.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> AsyncEvictor {
-        AsyncEvictor { writes: InFlight::new(queue, pages * page) }
+        AsyncEvictor { writes: InFlight::new(queue, pages * page), most: (pages / 2).clamp(1, MOST_PAGES) }
     }
 
     /// Evicts some pages, if local memory has little room, and ends the evictions of pages whose writes have ended.
@@ -89,7 +91,13 @@ impl AsyncEvictor {
         let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         pager.kernel.forget(&gone)?;
-        pager.finish_leaving(&gone, gone.len(), between(began, Instant::now()), WriteCosts::default());
+        pager.finish_leaving(
+            pager.lock(),
+            &gone,
+            gone.len(),
+            between(began, Instant::now()),
+            WriteCosts::default(),
+        );
         for (range, _) in victims.iter().filter(|(_, state)| *state != PageState::Clean) {
             gone.clear();
             let (mut next, mut stay) = (range.start, Vec::new());
@@ -103,7 +111,7 @@ impl AsyncEvictor {
             if next < range.end {
                 stay.push(next..range.end);
             }
-            pager.finish_leaving(&gone, 0, 0, WriteCosts::default());
+            pager.finish_leaving(pager.lock(), &gone, 0, 0, WriteCosts::default());
             for pages in &stay {
                 pager.stay(pages, Count::Pinned, now);
             }
@@ -131,8 +139,8 @@ impl AsyncEvictor {
                 gone.push(run);
                 continue;
             }
-            for start in run.clone().step_by(MOST_PAGES) {
-                let pages = start..run.end.min(start + MOST_PAGES);
+            for start in run.clone().step_by(self.most) {
+                let pages = start..run.end.min(start + self.most);
                 let sums = part[pages.start - run.start..pages.end - run.start].iter();
                 let sums = sums.map(|page| page.sum.unwrap_or(0)).collect();
                 let at = (pages.start - first) * size..(pages.end - first) * size;
@@ -162,8 +170,7 @@ impl AsyncEvictor {
         let at = (range.start * pager.kernel.page()) as u64;
         self.writes.start(Direction::Write, at, memory, Write { range: range.clone(), sums });
         pager.write_times.in_flight(&pager.counters, self.writes.len());
-        let mut inner = pager.lock();
-        inner.add_copy(range.clone(), copy);
+        let inner = pager.begin_write(&range, copy);
         pager.landed(inner, core::slice::from_ref(&range)); // threads that wait for these pages touch them again
         Ok(())
     }
@@ -199,12 +206,11 @@ impl AsyncEvictor {
                     sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();
                 let (mut inner, gone) = pager.end_write(&range);
                 inner.pages.note_contents(range.start, &contents);
-                drop(inner);
                 pager.count(range.start, Count::WriteBacks, range.len() as u64);
                 pager.count(range.start, Count::BytesOut, len);
                 let mut writes = WriteCosts::default();
                 writes.add_write(range.len(), ns);
-                pager.finish_leaving(&gone, 1, ns, writes);
+                pager.finish_leaving(inner, &gone, 1, ns, writes);
             }
             Err(error) if error.is_full() => {
                 let (mut inner, leaving) = pager.end_write(&range);
@@ -256,12 +262,18 @@ impl AsyncEvictor {
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Ends the evictions of the `Leaving` pages `gone`. They took `ns` nanoseconds for `units` transfer units.
-    fn finish_leaving(&self, gone: &[Range<PageNumber>], units: usize, ns: u64, writes: WriteCosts) {
+    fn finish_leaving(
+        &self,
+        mut inner: StateGuard<'_>,
+        gone: &[Range<PageNumber>],
+        units: usize,
+        ns: u64,
+        writes: WriteCosts,
+    ) {
         if gone.is_empty() {
             return;
         }
         let pages = gone.iter().map(Range::len).sum();
-        let mut inner = self.lock();
         inner.leaving -= pages;
         inner.free_reserve.evicted(pages);
         inner.eviction_cost.evicted(units, pages, ns, writes);

@@ -21,20 +21,33 @@ use std::time::{Duration, Instant};
 
 /// Largest number of reads in flight.
 pub(crate) const READ_DEPTH: usize = 32;
-/// Size in pages of the memory that the reads in flight share: one transfer unit of the largest size, and half as much
-/// for other reads.
+/// Largest size in pages of the memory that the reads in flight share: one transfer unit of the largest size, and half
+/// as much for other reads.
 pub(crate) const READ_PAGES: usize = MAX_TRANSFER + MAX_TRANSFER / 2;
+/// Smallest size in pages of the memory of reads, and of that of writes.
+const QUEUE_PAGES: usize = 128;
+/// Divisor of local memory: the memory of reads, and that of writes, is this part of it, within their bounds. It takes
+/// memory in addition to local memory.
+const QUEUE_SHARE: usize = 32;
 /// Number of reads in flight that only faults may start, so that a fault does not wait for prefetches.
 const FAULT_SLOTS: usize = 8;
 /// Largest number of pages that one prefetch reads: enough to use the whole bandwidth of a disk, and few enough that
 /// the first pages are filled soon.
 const PREFETCH_PAGES: usize = 32;
-/// Largest number of pages of all prefetches in flight: half of the memory of reads. A single prefetch may exceed it.
-const MOST_PREFETCHING: usize = READ_PAGES / 2;
 /// Largest number of new pages that one fault fills because a stream expects their use.
 const NEW_PAGES: usize = 64;
 /// Number of milliseconds for which a fault waits for room in local memory before it looks again.
 const ROOM_WAIT: u64 = 1;
+
+/// Returns the size in pages of the memory of a queue, at most `most`, if local memory has `local` pages.
+pub(crate) fn queue_pages(local: usize, most: usize) -> usize {
+    (local / QUEUE_SHARE).clamp(QUEUE_PAGES, most)
+}
+
+/// Returns the largest power of two that leaves room for half as many pages in a memory of `pages` pages.
+fn largest_unit(pages: usize) -> usize {
+    1 << (pages * 2 / 3).max(1).ilog2()
+}
 
 /// Fills pages from a store whose reads run while the handler thread continues. It belongs to that thread.
 #[derive(Debug)]
@@ -42,7 +55,10 @@ pub struct AsyncFiller {
     reads: InFlight<Read>,
     prefetch_queue: PrefetchQueue,
     zeros: Table<u8>,
-    /// Number of pages of prefetches in flight.
+    /// Size of the memory of reads in pages.
+    pages: usize,
+    /// Number of pages of prefetches in flight. It is at most half of the memory of reads, which a single prefetch may
+    /// exceed.
     prefetching: usize,
     /// The next pages are fetched back from this time on (`recall.rs`).
     pub(crate) recall_at: Instant,
@@ -68,6 +84,7 @@ impl AsyncFiller {
             reads: InFlight::new(queue, pages * page),
             prefetch_queue: PrefetchQueue::new(),
             zeros: Table::zeros(MAX_TRANSFER * page)?,
+            pages,
             prefetching: 0,
             recall_at: Instant::now(),
             short_of_room: false,
@@ -78,6 +95,13 @@ impl AsyncFiller {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.reads.len()
+    }
+
+    /// Returns the size in pages of the largest transfer unit for which the memory of reads has room, next to half as
+    /// many pages of other reads.
+    #[must_use]
+    pub fn largest_unit(&self) -> usize {
+        largest_unit(self.pages)
     }
 
     /// Returns the queue in which the reads are in flight.
@@ -103,11 +127,16 @@ impl AsyncFiller {
         let incoming = loop {
             let mut inner = pager.lock();
             inner.room_wanted = 0;
-            if let Some(refill) = inner.begin_refill(touch.page) {
+            if let Some(refill) = pager.begin_refill(&mut inner, touch.page) {
                 drop(inner);
                 return pager.refill(&refill, began);
             }
-            match pager.admit(&mut inner, &request, now)? {
+            let admission = if inner.is_copied(touch.page) {
+                Admission::NoRoom(1)
+            } else {
+                pager.admit(&mut inner, &request, now)?
+            };
+            match admission {
                 settled @ (Admission::Resident | Admission::InFlight) => {
                     drop(inner);
                     if matches!(settled, Admission::Resident) {
@@ -134,7 +163,7 @@ impl AsyncFiller {
                         self.reap(pager, Duration::ZERO)?;
                         inner = pager.lock();
                     }
-                    if inner.pages.resident() + pages > inner.local {
+                    if inner.occupied() + pages > inner.local {
                         drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
                     }
                     let waited = core::mem::replace(&mut now, Instant::now());
@@ -252,11 +281,11 @@ impl AsyncFiller {
             }
             // Memory of reads remains for a fault.
             let most = inner.unit_at(page, access).max(PREFETCH_PAGES);
-            if self.prefetching > 0 && self.prefetching + most > MOST_PREFETCHING {
+            if self.prefetching > 0 && self.prefetching + most > self.pages / 2 {
                 break;
             }
             // Units that do not fit stay in the queue.
-            let room = inner.local.saturating_sub(inner.pages.resident()).min(PREFETCH_PAGES);
+            let room = inner.local.saturating_sub(inner.occupied()).min(PREFETCH_PAGES);
             let upto = inner.coalesce(page, access, room, &self.prefetch_queue);
             let touch = Touch { page, write: false };
             let (reason, frames) = (FillReason::Prefetch, FrameSource::Allocated);
@@ -354,5 +383,17 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             drop(inner);
             self.reclaim_needed.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_reads_is_a_share_of_local_memory() {
+        let sizes = |local| (queue_pages(local, READ_PAGES), largest_unit(queue_pages(local, READ_PAGES)));
+        assert_eq!([256, 4608].map(sizes), [(128, 64), (144, 64)]);
+        assert_eq!([12_288, 1 << 20].map(sizes), [(384, 256), (READ_PAGES, MAX_TRANSFER)]);
     }
 }

@@ -7,31 +7,74 @@
 //! Contents are neither copied nor moved, and threads that use resident pages continue all the time. Large pages stay
 //! large until some of their pages are evicted.
 
-use crate::{FarMemory, PagerError};
+use crate::{FarMemory, FarRange, PagerError};
 use core::ops::Range;
 use largesse_pages::SPAN;
-use largesse_policy::Coldness;
+use largesse_policy::{Coldness, PageNumber};
 use largesse_store::PageStore;
 
 impl<S: PageStore> FarMemory<S> {
-    /// Takes over spans of the heap's range that the program uses: pages with contents are resident, all others zero.
-    /// The coldest spans by `coldness`, counted from the start of the range, are evicted first. The caller lets no other thread hand out or drop memory of the heap, and starts the pager's threads only then.
+    /// Takes over spans of the heap's range that the program uses, and its mappings: pages with contents are resident, all
+    /// others zero. The coldest spans by `coldness`, counted from the start of the heap's range, are evicted first. The
+    /// caller lets no other thread hand out or drop memory of the heap or of mappings, and starts the pager's threads only
+    /// then.
     pub fn take_over(
         &self,
         spans: impl Iterator<Item = Range<usize>>,
         coldness: &dyn Coldness,
     ) -> Result<(), PagerError> {
-        let (pager, start) = (self.pager(), self.heap.range.start().as_ptr().addr());
-        let mut here = Vec::new();
-        for spans in spans {
-            let (offset, len) = (spans.start * SPAN, spans.len() * SPAN);
-            self.enter(self.heap.pages(offset, len))?;
-            let parts = pager.kernel().populated(&(start + offset..start + offset + len))?;
-            here.extend(parts.iter().map(|part| self.heap.pages(part.start - start, part.len())));
-            self.mapped_more(self.heap.first, len);
-        }
-        let age = |page| coldness.age(self.heap.bytes(page - self.heap.first) / SPAN);
-        pager.adopt(here.into_iter(), age);
+        let mappings = self.mappings();
+        let start = mappings.start();
+        let mapped = self.taken(&mappings, &(start..start + mappings.place.range.len()));
+        let mut here = self.enter_parts(&mappings.place, mapped.into_iter())?;
+        drop(mappings);
+        here.extend(self.enter_spans(spans)?);
+        self.adopt(here, coldness);
         Ok(())
+    }
+
+    /// Takes over spans of the heap's range alone, as [`take_over`](FarMemory::take_over).
+    pub(crate) fn take_over_heap(
+        &self,
+        spans: impl Iterator<Item = Range<usize>>,
+        coldness: &dyn Coldness,
+    ) -> Result<(), PagerError> {
+        let here = self.enter_spans(spans)?;
+        self.adopt(here, coldness);
+        Ok(())
+    }
+
+    fn adopt(&self, here: Vec<Range<PageNumber>>, coldness: &dyn Coldness) {
+        let heap = self.heap.pages(0, self.heap.range.len());
+        let age = |page: PageNumber| {
+            // Mappings are not sampled.
+            let span = heap.contains(&page).then(|| self.heap.bytes(page - self.heap.first) / SPAN);
+            span.map_or(0, |span| coldness.age(span))
+        };
+        self.pager().adopt(here.into_iter(), age);
+    }
+
+    fn enter_spans(
+        &self,
+        spans: impl Iterator<Item = Range<usize>>,
+    ) -> Result<Vec<Range<PageNumber>>, PagerError> {
+        self.enter_parts(&self.heap, spans.map(|spans| spans.start * SPAN..spans.end * SPAN))
+    }
+
+    /// Hands out the pages of parts of a range, which are offsets in bytes. Returns those with contents.
+    fn enter_parts(
+        &self,
+        place: &FarRange,
+        parts: impl Iterator<Item = Range<usize>>,
+    ) -> Result<Vec<Range<PageNumber>>, PagerError> {
+        let (pager, start) = (self.pager(), place.range.start().as_ptr().addr());
+        let mut here = Vec::new();
+        for part in parts {
+            self.enter(place.pages(part.start, part.len()))?;
+            let populated = pager.kernel().populated(&(start + part.start..start + part.end))?;
+            here.extend(populated.iter().map(|it| place.pages(it.start - start, it.len())));
+            self.mapped_more(place.first, part.len());
+        }
+        Ok(here)
     }
 }

@@ -11,7 +11,7 @@
 //! before it sleeps.
 
 use crate::async_evict::{AsyncEvictor, WRITE_DEPTH, WRITE_PAGES};
-use crate::async_fill::{AsyncFiller, READ_DEPTH, READ_PAGES};
+use crate::async_fill::{AsyncFiller, READ_DEPTH, READ_PAGES, queue_pages};
 use crate::buffer::Buffer;
 use crate::fairness::FairnessThrottle;
 use crate::fault_thread::{Fatal, serve_next, spawn};
@@ -73,10 +73,12 @@ fn open_queues<S: PageStore>(pager: &Pager<Linux, S>) -> io::Result<Option<(Asyn
         let opened = pager.kernel().broker().call(|| pager.store.open_queue(pages * page, depth));
         opened.map_err(|error| io::Error::other(error.to_string()))
     };
-    let Some(reads) = open(READ_PAGES, READ_DEPTH)? else { return Ok(None) };
-    let Some(writes) = open(WRITE_PAGES, WRITE_DEPTH)? else { return Ok(None) };
-    let filler = AsyncFiller::new(reads, READ_PAGES, page).ok_or(io::ErrorKind::OutOfMemory)?;
-    Ok(Some((filler, AsyncEvictor::new(writes, WRITE_PAGES, page))))
+    let local = pager.lock().local;
+    let (for_reads, for_writes) = (queue_pages(local, READ_PAGES), queue_pages(local, WRITE_PAGES));
+    let Some(reads) = open(for_reads, READ_DEPTH)? else { return Ok(None) };
+    let Some(writes) = open(for_writes, WRITE_DEPTH)? else { return Ok(None) };
+    let filler = AsyncFiller::new(reads, for_reads, page).ok_or(io::ErrorKind::OutOfMemory)?;
+    Ok(Some((filler, AsyncEvictor::new(writes, for_writes, page))))
 }
 
 /// Starts the handler thread and the evicting thread with a queue each, for a store whose transfers take time.
@@ -86,7 +88,7 @@ fn start_async<S: PageStore + 'static>(
     mut evictor: AsyncEvictor,
     fatal: Fatal,
 ) -> io::Result<()> {
-    pager.transfer_asynchronously(filler.queue());
+    pager.transfer_asynchronously(filler.queue(), filler.largest_unit());
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
     pager.kernel().broker().call(|| {
         spawn(c"largesse-fill", move || {

@@ -20,8 +20,6 @@ use std::time::Instant;
 
 /// Largest number of pages of small units that the evicting thread evicts together.
 const AHEAD: usize = 64;
-/// Number of milliseconds for which a fault waits for evictions of other threads before it gives up.
-const PATIENCE: u32 = 200;
 
 /// The outcome of a write-back: which pages it took from the program, and its cost.
 pub(crate) struct EvictionResult {
@@ -41,7 +39,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         wanted: usize,
         now: &mut Instant,
     ) -> Result<(StateGuard<'a>, bool), PagerError> {
-        let mut patience = if inner.mostly_pinned() { 1 } else { PATIENCE };
+        let mut patience = inner.patience();
         while inner.pages.resident() + wanted > inner.local {
             let evicted;
             let missing = inner.pages.resident() + wanted - inner.local;

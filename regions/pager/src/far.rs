@@ -3,7 +3,7 @@
 use crate::far_range::FarRange;
 use crate::kernel::Linux;
 use crate::lock::{MAPPINGS, RankedMutex};
-use crate::mappings::Mappings;
+use crate::mappings::{MappedParts, Mappings};
 use crate::pager::{LEAST_LOCAL, Pager};
 use crate::{Count, Fatal};
 use core::ops::Range;
@@ -46,19 +46,19 @@ pub struct FarMemory<S> {
 }
 
 impl<S: PageStore> FarMemory<S> {
-    /// Makes far memory of two ranges, which are segments of `pager`. Calls `lost`, which ends the program, if the
-    /// store has lost the contents of pages.
+    /// Makes far memory of two ranges, which are segments of `pager`. The program has the parts `mapped` of the range of
+    /// mappings already. Calls `lost`, which ends the program, if the store has lost the contents of pages.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         heap: FarRange,
-        mappings: FarRange,
+        (mappings, mapped): (FarRange, MappedParts),
         pager: Arc<Pager<Linux, S>>,
         local: Local,
         lost: Fatal,
     ) -> FarMemory<S> {
         FarMemory {
             heap,
-            mappings: RankedMutex::new(Mappings::new(mappings)),
+            mappings: RankedMutex::new(Mappings::new(mappings, mapped)),
             pager,
             local,
             lost,

@@ -119,8 +119,9 @@ impl<S: PageStore> HeldPager<'_, S> {
     /// # Safety
     /// This is the child's only thread.
     pub unsafe fn in_child(self) -> Result<(), PagerError> {
-        let HeldPager { pager, store, ranges, broker, mut inner, closed, doorbell } = self;
-        drop(broker);
+        let HeldPager { pager, store, ranges, broker, inner, closed, doorbell } = self;
+        // The child has one thread. `renew` takes the staging buffers' locks, which come before the state's.
+        drop((broker, inner));
         store?;
         ranges?;
         pager
@@ -131,6 +132,7 @@ impl<S: PageStore> HeldPager<'_, S> {
         pager.store.fork(Fork::InChild)?;
         // SAFETY: the caller's promise.
         unsafe { pager.kernel.renew()? };
+        let mut inner = pager.lock();
         inner.pins.forget_held();
         let clean = pager.clean(&mut inner).ok_or(PagerError::Kernel(FaultError(libc::EBUSY)))?;
         let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));

@@ -101,7 +101,7 @@ pub use fork::HeldPager;
 pub use kernel::{Fetch, FillOrder, Kernel, Linux, Show};
 pub use lock::{MAPPINGS, RankedGuard};
 pub use map::{HeldMappings, NoMapping};
-pub use mappings::Mappings;
+pub use mappings::{MappedParts, Mappings};
 pub use page::{PageState, Touch};
 pub use pager::{LEAST_LOCAL, Pager};
 pub use pin::LEAST_PIN;

@@ -1,6 +1,7 @@
 //! Mappings of the program in far memory: what `mmap`, `munmap`, `madvise` and `mremap` do to far memory.
 //!
-//! Mappings have a reserved range of their own. Its unmapped parts are inaccessible, and have no room in the store.
+//! Mappings have a reserved range of their own. Its unmapped parts are inaccessible, and have no room in the store. So
+//! are parts that the program has only reserved, until it makes them usable.
 //! Some calls apply to all of far memory: to blocks of a heap and to static arrays, too.
 
 use crate::lock::{MAPPINGS, RankedGuard};
@@ -48,12 +49,43 @@ impl<S: PageStore> FarMemory<S> {
         near.iter().map(|part| offsets(&part)).collect()
     }
 
-    /// Maps `len` bytes (a multiple of the page size) of far memory, which read as zero. Returns their address.
-    pub fn map(&self, len: usize) -> Result<usize, NoMapping> {
+    /// Maps `len` bytes (a multiple of the page size) of far memory, which read as zero. Returns their address: `hint`, if
+    /// that is free, otherwise the lowest one.
+    pub fn map(&self, len: usize, hint: usize) -> Result<usize, NoMapping> {
         let mut mappings = self.mappings();
-        let part = mappings.free(len).ok_or(NoMapping::NoAddresses)?;
+        let part = mappings.free(len, hint).ok_or(NoMapping::NoAddresses)?;
         self.take(&mut mappings, &part)?;
         Ok(mappings.start() + part.start)
+    }
+
+    /// Reserves `len` bytes, which are inaccessible and have no room in the store until [`use_reserved`]. Returns their
+    /// address, as [`map`](FarMemory::map).
+    ///
+    /// [`use_reserved`]: FarMemory::use_reserved
+    pub fn reserve(&self, len: usize, hint: usize) -> Result<usize, NoMapping> {
+        let mut mappings = self.mappings();
+        let part = mappings.free(len, hint).ok_or(NoMapping::NoAddresses)?;
+        mappings.parts.reserve(&part);
+        Ok(mappings.start() + part.start)
+    }
+
+    /// Maps the reserved parts of the addresses `at`, and calls `protect`, which makes the addresses accessible. Without a
+    /// reserved part it calls `protect` alone.
+    pub fn use_reserved<R>(&self, at: &Range<usize>, protect: impl FnOnce() -> R) -> Result<R, PagerError> {
+        let mut mappings = self.mappings();
+        for part in mappings.parts.reserved_in(&mappings.inside(at)) {
+            self.enter(mappings.place.pages(part.start, part.len()))?;
+            mappings.parts.take(&part);
+            self.mapped_more(mappings.place.first, part.len());
+        }
+        Ok(protect())
+    }
+
+    /// Returns the number of bytes of the addresses `at` that are reserved.
+    #[must_use]
+    pub fn reserved_bytes(&self, at: &Range<usize>) -> usize {
+        let mappings = self.mappings();
+        mappings.parts.reserved_bytes(&mappings.inside(at))
     }
 
     /// Makes a mapping at `old` longer by `more` bytes, if the part that follows is free.
@@ -67,7 +99,7 @@ impl<S: PageStore> FarMemory<S> {
         self.take(&mut mappings, &part)
     }
 
-    /// Maps a free part of the range of mappings, and marks it as taken.
+    /// Maps a free or reserved part of the range of mappings, and marks it as mapped.
     fn take(&self, mappings: &mut Mappings, part: &Range<usize>) -> Result<(), NoMapping> {
         let pages = mappings.place.pages(part.start, part.len());
         self.enter(pages.clone())?;
@@ -75,26 +107,47 @@ impl<S: PageStore> FarMemory<S> {
             self.pager().drop_contents(pages)?;
             return Err(FaultError(error.errno).into());
         }
-        mappings.taken.add(bytes(part));
+        mappings.parts.take(part);
         self.mapped_more(mappings.place.first, part.len());
         Ok(())
     }
 
-    /// Returns whether all of the addresses `at` are mapped by [`map`](FarMemory::map).
+    /// Returns whether all of the addresses `at` are mapped or reserved by calls of this value.
     pub fn is_mapped(&self, at: &Range<usize>) -> bool {
         let mappings = self.mappings();
         let part = mappings.inside(at);
-        part.len() == at.len() && self.taken(&mappings, at) == [part]
+        let far: usize = self.far_inside(&mappings, at).iter().map(Range::len).sum();
+        far == at.len() && mappings.parts.known_bytes(&part) == at.len()
     }
 
     /// Unmaps the addresses `at`: they are inaccessible, and their room in the store is free.
     pub fn unmap(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let mut mappings = self.mappings();
-        for part in self.taken(&mappings, at) {
+        self.empty(&mut mappings, at)?;
+        for part in self.far_inside(&mappings, at) {
+            mappings.parts.release(&part);
+        }
+        Ok(())
+    }
+
+    /// Makes the far addresses `at` inaccessible and drops their contents. They are reserved from now on, whether they
+    /// were mapped or not.
+    pub fn reserve_over(&self, at: &Range<usize>) -> Result<(), PagerError> {
+        let mut mappings = self.mappings();
+        self.empty(&mut mappings, at)?;
+        for part in self.far_inside(&mappings, at) {
+            mappings.parts.reserve(&part);
+        }
+        Ok(())
+    }
+
+    /// Makes the mapped parts of the addresses `at` inaccessible, drops their contents, and frees their room in the store.
+    fn empty(&self, mappings: &mut Mappings, at: &Range<usize>) -> Result<(), PagerError> {
+        for part in self.taken(mappings, at) {
             // Inaccessible first, so that no thread fills the pages again.
             let _ = mappings.place.range.guard(part.start, part.len());
             self.pager().drop_contents(mappings.place.pages(part.start, part.len()))?;
-            mappings.taken.remove(&bytes(&part));
+            mappings.parts.release(&part);
             self.mapped_less(mappings.place.first, part.len());
         }
         Ok(())
@@ -123,11 +176,16 @@ impl<S: PageStore> FarMemory<S> {
         }
         self.discard(at)?;
         let mut mappings = self.mappings();
-        let inside = bytes(&mappings.inside(at));
-        for free in mappings.taken.missing(&inside).iter() {
-            self.take(&mut mappings, &offsets(&free))?;
+        for part in mappings.parts.untaken_in(&mappings.inside(at)) {
+            self.take(&mut mappings, &part)?;
         }
         Ok(true)
+    }
+
+    /// Returns whether the far addresses `at` lie in the range of mappings: a heap's blocks and static arrays do not.
+    pub fn is_in_mappings(&self, at: &Range<usize>) -> bool {
+        let mappings = self.mappings();
+        mappings.inside(at).len() == at.len() && self.near_parts(at).is_empty()
     }
 
     /// Takes the addresses `at` out of far memory for good, and calls `map`, which maps something else there.
@@ -139,15 +197,20 @@ impl<S: PageStore> FarMemory<S> {
             self.pager().kernel().leave_out(&pages);
         }
         // Marked as mapped, so that they are never mapped again.
-        let ours = bytes(&mappings.inside(at));
-        mappings.taken.add(ours);
+        let ours = mappings.inside(at);
+        mappings.parts.take(&ours);
         Ok(map())
     }
 
     /// Returns the mapped parts of the addresses `at` that are still far, as offsets in the range of mappings.
-    fn taken(&self, mappings: &Mappings, at: &Range<usize>) -> Vec<Range<usize>> {
+    pub(crate) fn taken(&self, mappings: &Mappings, at: &Range<usize>) -> Vec<Range<usize>> {
+        self.far_inside(mappings, at).iter().flat_map(|part| mappings.parts.taken_in(part)).collect()
+    }
+
+    /// Returns the parts of the addresses `at` that are still far, as offsets in the range of mappings.
+    fn far_inside(&self, mappings: &Mappings, at: &Range<usize>) -> Vec<Range<usize>> {
         let far = self.pager().kernel().far_in(at);
-        far.iter().flat_map(|part| mappings.taken_in(&mappings.inside(&offsets(&part)))).collect()
+        far.iter().map(|part| mappings.inside(&offsets(&part))).filter(|part| !part.is_empty()).collect()
     }
 
     /// Returns the far pages of the addresses `at`.

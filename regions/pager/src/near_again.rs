@@ -91,7 +91,7 @@ impl<S: PageStore> FarMemory<S> {
             pager.lock().near = near;
             return Err(error.into());
         }
-        self.take_over(spans.into_iter(), coldness).inspect_err(|error| {
+        self.take_over_heap(spans.into_iter(), coldness).inspect_err(|error| {
             let (used, all) = (self.heap.pages(0, used * SPAN), self.heap.pages(0, self.heap.range.len()));
             let mut inner = pager.lock();
             if !self.unregister(PageKind::Thp) {

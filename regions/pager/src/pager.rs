@@ -33,7 +33,7 @@ use largesse_policy::reclaim_mode::ReclaimMode;
 use largesse_policy::replacement::Refaults;
 use largesse_policy::stall_time::StallTime;
 use largesse_policy::transfer::{ComputeCore, Iteration, TransferUnits};
-use largesse_policy::{FreeReserve, Policies, SpeculativePages, max_prefetch};
+use largesse_policy::{FreeReserve, MAX_TRANSFER, Policies, SpeculativePages, max_prefetch};
 use largesse_store::{Direction, PageStore, TransferQueue};
 use std::time::{Duration, Instant};
 
@@ -93,6 +93,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             leaving: 0,
             write_copies: WriteCopies::default(),
             page_bytes: kernel.page(),
+            copied: 0,
+            largest_async: MAX_TRANSFER,
             room_wanted: 0,
             stuck: 0,
             stuck_since_full: false,
@@ -132,8 +134,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Notes that transfers are made in queues like `queue`, and so run while the threads that started them continue.
-    pub(crate) fn transfer_asynchronously(&self, queue: &dyn TransferQueue) {
-        self.lock().asynchronous = true;
+    /// The memory of reads has room for transfer units of at most `largest` pages.
+    pub(crate) fn transfer_asynchronously(&self, queue: &dyn TransferQueue, largest: usize) {
+        let mut inner = self.lock();
+        (inner.asynchronous, inner.largest_async) = (true, largest);
+        drop(inner);
         self.counters.set(Count::Mechanism, queue.mechanism() as u64);
         self.counters.set(Count::Refusal, queue.refusal().map_or(0, c_int::cast_unsigned).into());
     }

@@ -22,6 +22,11 @@ impl Pins {
         self.held.iter().chain(&self.kept).map(Range::len).sum()
     }
 
+    /// Returns the number of pages that are pinned for good. A page counts once for each listed range that contains it.
+    pub(crate) fn permanent(&self) -> usize {
+        self.kept.iter().map(Range::len).sum()
+    }
+
     /// Returns the parts of `pages` that are pinned. A page that is in several pinned ranges is in as many parts.
     pub(crate) fn within(&self, pages: &Range<PageNumber>) -> Vec<Range<PageNumber>> {
         let part = |pin: &Range<PageNumber>| pin.start.max(pages.start)..pin.end.min(pages.end);

@@ -40,7 +40,7 @@ impl PagerState {
 
     /// Returns whether local memory has room for `pages` more, with the reserve for faults.
     fn has_room_for(&self, pages: usize) -> bool {
-        self.pages.resident() + pages + self.free_reserve.pages(self.local) <= self.local
+        self.occupied() + pages + self.free_reserve.pages(self.local) <= self.local
     }
 }
 

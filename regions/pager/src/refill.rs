@@ -30,26 +30,38 @@ pub(crate) struct Refill {
 }
 
 impl PagerState {
-    /// Adds the copy at `bytes` of `Leaving` pages whose write to the store begins.
-    pub(crate) fn add_copy(&mut self, pages: Range<PageNumber>, bytes: *const u8) {
+    /// Adds the copy at `bytes` of `Leaving` pages whose write to the store begins. The pages were moved out of the
+    /// program, so that they take no local memory from now on.
+    fn add_copy(&mut self, pages: Range<PageNumber>, bytes: *const u8) {
         let clock = self.queue.clock();
+        self.copied += pages.len();
         self.write_copies.add(pages, bytes, clock);
+    }
+
+    /// Returns whether `page` can be filled from a copy that is being written, once local memory has room for it.
+    pub(crate) fn is_copied(&self, page: PageNumber) -> bool {
+        self.pages[page].state == PageState::Leaving && self.write_copies.contains(page)
     }
 
     /// Returns whether a touch of `page` must wait for the end of the page's transition, because no copy exists to fill
     /// it from.
     pub(crate) fn must_wait_for(&self, page: PageNumber) -> bool {
-        let state = self.pages[page].state;
-        state.in_flight() && !(state == PageState::Leaving && self.write_copies.contains(page))
+        self.pages[page].state.in_flight() && !self.is_copied(page)
     }
 
     /// Makes a page that is being written back `Filling`, together with the other pages of its transfer unit in the
-    /// same write. Returns `None` if no copy of the page is being written.
-    pub(crate) fn begin_refill(&mut self, page: PageNumber) -> Option<Refill> {
-        if self.pages[page].state != PageState::Leaving {
+    /// same write, as far as local memory has room for them. Returns `None` if no copy of the page is being written, or
+    /// there is no room for the page.
+    fn begin_refill(&mut self, page: PageNumber) -> Option<Refill> {
+        let room = self.local.saturating_sub(self.occupied());
+        if self.pages[page].state != PageState::Leaving || room == 0 {
             return None;
         }
-        let unit = self.unit_of(page, Access::Dense);
+        let unit = if room < self.unit_at(page, Access::Dense) {
+            page..page + 1
+        } else {
+            self.unit_of(page, Access::Dense)
+        };
         let copy = self.write_copies.get_mut(page)?;
         let within = unit.start.max(copy.pages.start)..unit.end.min(copy.pages.end);
         let range = run_around(page, within, |other| self.pages[other].state == PageState::Leaving);
@@ -57,6 +69,7 @@ impl PagerState {
         let bytes = copy.bytes.wrapping_add((range.start - copy.pages.start) * self.page_bytes);
         let refill = Refill { range: range.clone(), bytes, clock: copy.clock };
         self.leaving -= range.len();
+        self.copied -= range.len();
         self.pages.begin_refill(range);
         Some(refill)
     }
@@ -74,6 +87,22 @@ impl PagerState {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Notes that the write of `Leaving` pages begins, from the copy at `bytes`: see [`PagerState::add_copy`].
+    pub(crate) fn begin_write(&self, pages: &Range<PageNumber>, bytes: *const u8) -> StateGuard<'_> {
+        let mut inner = self.lock();
+        inner.add_copy(pages.clone(), bytes);
+        self.uncount(pages.start, Count::ResidentBytes, (pages.len() * self.kernel.page()) as u64);
+        inner
+    }
+
+    /// Begins to fill a page from the copy that is being written, if there is one and local memory has room.
+    pub(crate) fn begin_refill(&self, inner: &mut PagerState, page: PageNumber) -> Option<Refill> {
+        let refill = inner.begin_refill(page)?;
+        let bytes = refill.range.len() * self.kernel.page();
+        self.count(refill.range.start, Count::ResidentBytes, bytes as u64);
+        Some(refill)
+    }
+
     /// Fills pages from the copy that is being written, for a fault that happened at `began`.
     pub(crate) fn refill(&self, refill: &Refill, began: Instant) -> Result<(), PagerError> {
         let range = &refill.range;
@@ -96,8 +125,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Ends the write of some pages, and returns those that are still `Leaving`. The others were filled again, and can
-    /// be evicted from now on. Waits until no thread reads the copy any more.
+    /// Ends the write of some pages, and returns those that are still `Leaving`, which count as resident until their
+    /// eviction ends. The others were filled again, and can be evicted from now on. Waits until no thread reads the copy
+    /// any more.
     pub(crate) fn end_write(&self, pages: &Range<PageNumber>) -> (StateGuard<'_>, Vec<Range<PageNumber>>) {
         let mut inner = self.lock();
         while !inner.write_copies.remove(pages.start) {
@@ -112,7 +142,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.io_done.notify_all();
         let leaving =
             runs(pages.clone(), |page| (inner.pages[page].state == PageState::Leaving).then_some(()));
-        let leaving = leaving.into_iter().map(|(run, ())| run).collect();
+        let leaving: Vec<_> = leaving.into_iter().map(|(run, ())| run).collect();
+        let left = leaving.iter().map(Range::len).sum::<usize>();
+        inner.copied -= left;
+        self.count(pages.start, Count::ResidentBytes, (left * self.kernel.page()) as u64);
         (inner, leaving)
     }
 }

@@ -60,10 +60,14 @@ pub(crate) struct PagerState {
     pub(crate) eviction_cost: EvictionCost,
     /// Whether transfers are asynchronous: they run while the threads that started them continue.
     pub(crate) asynchronous: bool,
+    /// Size in pages of the largest transfer unit for which asynchronous reads have memory.
+    pub(crate) largest_async: usize,
     /// Number of pages that are `Leaving` until asynchronous writes end.
     pub(crate) leaving: usize,
     /// The copies of `Leaving` pages from which asynchronous writes are made.
     pub(crate) write_copies: WriteCopies,
+    /// Number of `Leaving` pages that take no local memory any more, because only a copy in the queue of writes exists.
+    pub(crate) copied: usize,
     /// Size of a page in bytes.
     pub(crate) page_bytes: usize,
     /// Number of pages for which a fault waits for room, 0 if none does.
@@ -91,6 +95,12 @@ impl PagerState {
         missing.max(together.min(self.local / 64))
     }
 
+    /// Returns the number of pages that take local memory: all resident ones, except those of which only the copy exists
+    /// that is being written.
+    pub(crate) fn occupied(&self) -> usize {
+        self.pages.resident() - self.copied
+    }
+
     /// Returns whether the store had no room less than `RETRY_AFTER` ago. Changed pages are then not evicted, since
     /// their writes would fail again.
     pub(crate) fn store_is_full(&self, now: Instant) -> bool {
@@ -108,7 +118,7 @@ impl PagerState {
     pub(crate) fn note_fill(&mut self, pages: usize, now: Instant) {
         self.mean_fill += (pages as f64 - self.mean_fill) * LATEST;
         // As long as there is room, fills say nothing about ways to evict.
-        if self.pages.resident() + self.high_watermark() > self.local {
+        if self.occupied() + self.high_watermark() > self.local {
             self.reclaim_mode.filled(pages, now);
         }
     }
@@ -133,16 +143,21 @@ impl PagerState {
     }
 
     /// Returns whether a fault waits for room in vain: since the caller read `stuck`, the evicting thread found no
-    /// victim again and again, or once if most of local memory is pinned.
+    /// victim [again and again](PagerState::patience).
     pub(crate) fn nothing_can_leave(&self, stuck: u64, now: Instant) -> bool {
-        const PATIENCE: u64 = 200;
-        let patience = if self.mostly_pinned() { 1 } else { PATIENCE };
-        self.stuck_since_full && self.store_is_full(now) || self.stuck - stuck >= patience
+        self.stuck_since_full && self.store_is_full(now) || self.stuck - stuck >= self.patience().max(1)
     }
 
-    /// Returns whether more than half of local memory is pinned.
-    pub(crate) fn mostly_pinned(&self) -> bool {
-        self.pins.pages() * 2 > self.local
+    /// Returns how often a fault looks again, a millisecond apart, for room in a local memory without any victim. It
+    /// looks once again if most pages are pinned, and not at all if most of them are pinned for good: waiting would
+    /// make each fault a millisecond longer for nothing.
+    pub(crate) fn patience(&self) -> u64 {
+        const MOST: u64 = 200;
+        match (self.pins.permanent() * 2 > self.local, self.pins.pages() * 2 > self.local) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => MOST,
+        }
     }
 
     /// Notes that a fault or a prefetch found no room for `pages` pages, which may enlarge the free reserve. Does

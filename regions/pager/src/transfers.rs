@@ -29,9 +29,10 @@ impl PagerState {
         }
     }
 
-    /// Returns the largest power of two that is at most an eighth of local memory, in pages.
+    /// Returns the size in pages of the largest transfer unit: the largest power of two that is at most an eighth of
+    /// local memory, if asynchronous reads have memory for it.
     fn largest_unit(&self) -> usize {
-        1 << (self.local / 8).max(1).ilog2()
+        (1 << (self.local / 8).max(1).ilog2()).min(self.largest_async)
     }
 
     /// Returns the pages of the transfer unit of a page.
@@ -45,7 +46,7 @@ impl PagerState {
     /// or all mapped pages fit. New pages need no transfer, and are evicted without a write if the program does not use
     /// them.
     fn zero_fill_range(&self, page: PageNumber) -> Range<PageNumber> {
-        let room = self.local.saturating_sub(self.pages.resident());
+        let room = self.local.saturating_sub(self.occupied());
         let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
         let at_once = if all_fit { room } else { room / 8 };
         let step = match self.units {
@@ -70,7 +71,12 @@ impl PagerState {
         let state = self.pages[page].state;
         let set =
             if state == PageState::Zero { self.zero_fill_range(page) } else { self.unit_of(page, access) };
-        let end = set.end.max(upto).min(set.start + MAX_TRANSFER);
+        // A read never exceeds the memory of reads.
+        let most = match state {
+            PageState::Zero => MAX_TRANSFER,
+            _ => MAX_TRANSFER.min(self.largest_async + self.largest_async / 2),
+        };
+        let end = set.end.max(upto).min(set.start + most);
         let within = set.start.max(bounds.start)..end.min(bounds.end);
         run_around(page, within, |other| self.pages[other].state == state)
     }

@@ -2,12 +2,14 @@
 //! which no part was evicted stay.
 
 use core::ptr::with_exposed_provenance_mut;
-use largesse_pager::{Count, FarMemory, FarRange, Linux, Local, Pager, PagerError, Segments, start};
+use largesse_pager::{
+    Count, FarMemory, FarRange, Linux, Local, MappedParts, Pager, PagerError, Segments, start,
+};
 use largesse_pages::fault::{OPEN_METHODS, Userfault};
 use largesse_pages::residency::{Answer, Inspector};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::{Policies, Unsampled};
-use largesse_store::{Broker, FileStore};
+use largesse_store::{Broker, FileStore, Ranges};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -100,10 +102,16 @@ fn used_memory_becomes_far_in_place() {
         let mappings = FarRange::new(Reserved::new(4 * SPAN, SPAN).unwrap(), &mut segments);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let store = FileStore::create(&folder.join("store"), &broker).unwrap();
-        let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
+        let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone(), Ranges::new()).unwrap();
         let all = SPANS * SPAN / base_page();
         let pager = Arc::new(Pager::new(kernel, store, segments, 2 * all, Policies::baseline(1)).unwrap());
-        let far = FarMemory::new(heap, mappings, Arc::clone(&pager), Local::Bytes(2 * SPANS * SPAN), lost);
+        let far = FarMemory::new(
+            heap,
+            (mappings, MappedParts::new()),
+            Arc::clone(&pager),
+            Local::Bytes(2 * SPANS * SPAN),
+            lost,
+        );
         far.take_over([0..3, 3..SPANS].into_iter(), &Unsampled).unwrap();
         start(&pager, lost).unwrap();
         assert!(large() >= large_before, "a large page was split that no one evicted");
@@ -147,7 +155,7 @@ fn released_memory_is_near_again() {
     words(start_at, 0).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     let mut segments = Segments::new();
     segments.add(start_at, 2 * SPAN / base_page(), SPAN / base_page());
-    let kernel = Linux::new(broker, faults, segments).unwrap();
+    let kernel = Linux::new(broker, faults, segments, Ranges::new()).unwrap();
     std::thread::scope(|scope| {
         // It waits in the kernel until the range is released: nothing serves faults.
         let waiting =
@@ -171,10 +179,16 @@ fn far_memory_is_near_again_and_far_again() {
     let heap = FarRange::new(range.shared(), &mut segments);
     let mappings = FarRange::new(Reserved::new(4 * SPAN, SPAN).unwrap(), &mut segments);
     let store = FileStore::create(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("again"), &broker).unwrap();
-    let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
+    let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone(), Ranges::new()).unwrap();
     let all = SPANS * SPAN / base_page();
     let pager = Arc::new(Pager::new(kernel, store, segments, all / 3, Policies::baseline(1)).unwrap());
-    let far = FarMemory::new(heap, mappings, Arc::clone(&pager), Local::Bytes(SPANS * SPAN), lost);
+    let far = FarMemory::new(
+        heap,
+        (mappings, MappedParts::new()),
+        Arc::clone(&pager),
+        Local::Bytes(SPANS * SPAN),
+        lost,
+    );
     far.take_over([0..3, 3..SPANS].into_iter(), &Unsampled).unwrap();
     start(&pager, lost).unwrap();
     let wait_until = |what: &str, done: &dyn Fn() -> bool| {

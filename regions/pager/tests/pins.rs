@@ -7,6 +7,7 @@ use largesse_pager::{Count, LEAST_PIN};
 use largesse_policy::PageNumber;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Writes `word` to each page as a system call would: it cannot wait, so that every page must be resident.
 fn system_call(pager: &TestPager, pages: Range<PageNumber>, word: u64) {
@@ -83,4 +84,24 @@ fn pins_never_wait_for_each_other() {
     })
     .unwrap();
     assert!(pager.counters.get(Count::OverLimit) > 0);
+}
+
+#[test]
+fn pages_pinned_for_good_make_no_fault_wait() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager(4096, 64, 1, &store);
+    run(&pager, || {
+        let mut rest = 0..64;
+        while !rest.is_empty() {
+            let pinned = pager.pin(rest.clone(), LEAST_PIN);
+            pager.keep(&pinned);
+            rest.start = pinned.end;
+        }
+        sweep(&pager, 0..64);
+        sweep(&pager, 64..4096);
+    })
+    .unwrap();
+    // 4,032 waits of a millisecond would take more than 4 s. Without waits, a thread checker needs about 1 s.
+    let waited = Duration::from_nanos(pager.counters.get(Count::RoomNs));
+    assert!(waited < Duration::from_secs(3), "{waited:?}");
 }

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Number of pages of local memory.
-const LOCAL: usize = 64;
+const LOCAL: usize = 256;
 /// Number of pages of far memory.
-const PAGES: usize = 512;
+const PAGES: usize = 2048;
 /// Number of pages of a transfer unit.
 const UNIT: usize = 4;
 
@@ -141,11 +141,12 @@ impl Steps {
         self.pager.kernel().word(page, 0, None)
     }
 
-    /// Touches pages other than `page`, and ends their writes, until 200 pages were evicted or `until` returns true.
+    /// Touches pages other than `page`, and ends their writes, until three times as many pages as local memory has were
+    /// evicted, or `until` returns true.
     fn evict_others(&mut self, page: usize, until: impl Fn(&Steps) -> bool) {
         let before = self.pager.counters.get(Count::Evictions);
         for other in (PAGES / 2..PAGES).cycle().take(4 * PAGES) {
-            if until(self) || self.pager.counters.get(Count::Evictions) > before + 200 {
+            if until(self) || self.pager.counters.get(Count::Evictions) > before + 3 * LOCAL as u64 {
                 return;
             }
             // At least one unit is free, so that no fault has to wait: nothing else would run.
@@ -196,6 +197,27 @@ fn touch_during_a_write_is_served_from_its_copy() {
     steps.release_all();
     assert_eq!(steps.stored(page), 77);
     assert_eq!(steps.read(page), 77);
+    assert_eq!(steps.pager.counters.get(Count::OverLimit), 0);
+}
+
+#[test]
+fn page_in_write_takes_no_local_memory() {
+    let (mut steps, _) = Steps::new(SimulatedFault::None);
+    let in_write = |steps: &Steps| steps.writes_but(usize::MAX).iter().map(Range::len).sum::<usize>();
+    let before = in_write(&steps);
+    let bytes = |steps: &Steps| steps.pager.counters.get(Count::ResidentBytes);
+    let resident = |steps: &Steps| usize::try_from(bytes(steps)).unwrap() / PAGE;
+    assert_eq!(resident(&steps), steps.pager.kernel().present(), "{before} pages are being written");
+    // Other pages get the room, although no write ends.
+    for page in PAGES / 2..PAGES / 2 + 2 * UNIT {
+        steps.write(page, page as u64 + 1);
+        steps.step();
+    }
+    assert!(in_write(&steps) > before, "nothing was evicted");
+    assert_eq!(resident(&steps), steps.pager.kernel().present());
+    assert!(resident(&steps) <= LOCAL);
+    steps.release_all();
+    assert_eq!(resident(&steps), steps.pager.kernel().present());
     assert_eq!(steps.pager.counters.get(Count::OverLimit), 0);
 }
 

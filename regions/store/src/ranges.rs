@@ -45,6 +45,20 @@ impl Ranges {
         missing
     }
 
+    /// Iterates over the parts of the set that lie in `within`, in ascending order.
+    pub fn within(&self, within: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let Range { start, end } = *within;
+        let first = self.0.partition_point(|part| part.end <= start);
+        let parts = self.0[first..].iter().take_while(move |part| part.start < end);
+        parts.map(move |part| part.start.max(start)..part.end.min(end))
+    }
+
+    /// Returns whether the set has no byte of `range`.
+    #[must_use]
+    pub fn is_disjoint(&self, range: &Range<u64>) -> bool {
+        range.is_empty() || self.within(range).next().is_none()
+    }
+
     /// Iterates over the ranges in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> {
         self.0.iter().cloned()
@@ -82,6 +96,8 @@ mod tests {
         }
         assert_eq!(ranges.0, [0..6, 10..12]);
         assert_eq!(ranges.missing(&(2..20)).0, [6..10, 12..20]);
+        assert_eq!(ranges.within(&(5..11)).collect::<Vec<_>>(), [5..6, 10..11]);
+        assert!(ranges.is_disjoint(&(6..10)) && ranges.is_disjoint(&(3..3)) && !ranges.is_disjoint(&(6..11)));
         ranges.remove(&(3..11));
         assert_eq!((ranges.bytes(), ranges.0), (4, vec![0..3, 11..12]));
     }

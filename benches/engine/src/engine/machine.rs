@@ -8,6 +8,7 @@
 use super::Result;
 use crate::args::TOUCH;
 use largesse_pages::{MapError, PageKind, Reserved, SPAN, base_page};
+use largesse_terminal::say::counted;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,6 +18,9 @@ use std::process::Command;
 #[derive(Debug, Serialize)]
 pub(crate) struct MachineFacts {
     processor: String,
+    /// Number of processors that this process may use.
+    processors: usize,
+    /// `processors` under its former name in JSON, which stays for one release.
     cores: usize,
     memory_mib: u64,
     kernel: String,
@@ -42,6 +46,7 @@ impl MachineFacts {
         let git = ["-C", &benches.to_string_lossy(), "describe", "--always", "--dirty", "--exclude=*"];
         MachineFacts {
             processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+            processors: processors(),
             cores: processors(),
             memory_mib: kib.unwrap_or(0) / 1024,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
@@ -55,9 +60,10 @@ impl MachineFacts {
 
     /// Returns these facts as one line of text.
     pub(crate) fn line(&self) -> String {
-        let MachineFacts { processor, cores, memory_mib, kernel, thp, version, date, .. } = self;
+        let MachineFacts { processor, processors, memory_mib, kernel, thp, version, date, .. } = self;
         let commit = self.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
-        let machine = format!("{processor}, {cores} cores, {memory_mib} MiB, Linux {kernel}, THP {thp}");
+        let processors = counted(*processors as u64, "processor");
+        let machine = format!("{processor}, {processors}, {memory_mib} MiB, Linux {kernel}, THP {thp}");
         let mut line = format!("{machine}; largesse {version}{commit}; {date}");
         if !self.settings.is_empty() {
             line += &format!("; in the environment: {}", self.settings.join(" "));

@@ -200,7 +200,10 @@ impl GcPlan<'_> {
             Ok(run)
         };
         let keys = json!({ "setting": system.name, "threads": threads, "times": times });
-        Contestant { keys, ..Contestant::new(format!("{}, {threads} threads", system.name), start) }
+        Contestant {
+            keys,
+            ..Contestant::new(format!("{}, {}", system.name, counted(threads, "thread")), start)
+        }
     }
 
     /// Runs one thread untimed, to check its answer and to find the number of repetitions that takes the wanted time.

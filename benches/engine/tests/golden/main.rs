@@ -23,7 +23,7 @@ fn masked(line: &str) -> String {
         }
         return object.to_string();
     }
-    if line.contains(" cores, ") {
+    if line.contains(" processors, ") {
         return "MACHINE".into();
     }
     let words: Vec<&str> = line.split(' ').collect();

@@ -44,6 +44,13 @@ pub(crate) struct Args {
     owner: Option<i32>,
 }
 
+impl Args {
+    /// Returns whether another command of Largesse has started the agent.
+    pub(crate) fn has_owner(&self) -> bool {
+        self.owner.is_some()
+    }
+}
+
 pub(crate) fn main(args: &Args) -> ExitCode {
     let store = match args.store.as_str() {
         "-" => {

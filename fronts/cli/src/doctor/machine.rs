@@ -5,7 +5,7 @@ use super::probe;
 use super::tree::Tree;
 use largesse_machine::Bitmap;
 use largesse_machine::room::Mount;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Facts about the machine and about the process that runs the doctor.
 #[derive(Clone, Debug, Serialize)]
@@ -14,8 +14,13 @@ pub(crate) struct MachineFacts {
     /// Major and minor number of the kernel.
     #[serde(skip)]
     pub(crate) version: (u32, u32),
+    /// Bytes of memory of the machine; 0 if unknown, and null in JSON.
+    #[serde(serialize_with = "null_for_zero")]
     pub(crate) memory: u64,
-    pub(crate) cores: usize,
+    /// Number of processors on which this process may run, or `None` if unknown.
+    pub(crate) processors: Option<usize>,
+    /// `processors` under its former name in JSON, which stays for one release.
+    pub(crate) cores: Option<usize>,
     /// Number of NUMA nodes with memory, or `None` if unknown.
     pub(crate) nodes: Option<usize>,
     pub(crate) page_size: Option<u64>,
@@ -45,10 +50,13 @@ impl MachineFacts {
         let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
         let mounts = tree.read("/proc/self/mountinfo");
         let with_memory = tree.read(WITH_MEMORY);
+        let processors =
+            field(&status, "Cpus_allowed_list").map(count).or(asked.and_then(|it| it.processors));
         MachineFacts {
             version: version(&kernel).unwrap_or((0, 0)),
             memory: kib_field(&meminfo, "MemTotal").or(asked.map(|it| it.memory)).unwrap_or(0),
-            cores: field(&status, "Cpus_allowed_list").map(count).or(asked.map(|it| it.cores)).unwrap_or(1),
+            processors,
+            cores: processors,
             nodes: match with_memory.as_deref() {
                 Some(list) => Some(count(list).max(1)),
                 // A kernel without NUMA has one node.
@@ -87,6 +95,10 @@ impl MachineFacts {
     pub(crate) fn may(&self, capability: u32) -> bool {
         self.capabilities >> capability & 1 == 1
     }
+}
+
+fn null_for_zero<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+    Some(number).filter(|number| **number > 0).serialize(to)
 }
 
 /// The file that lists the nodes with memory.

@@ -27,7 +27,7 @@ type Trial = fn() -> Result<(), i32>;
 
 const TRIALS: &[(&str, Trial)] = &[
     ("thp", transparent_page),
-    ("hugetlb", hugetlb_page),
+    ("hugetlb", || hugetlb_page(2048)),
     ("populate", populate),
     ("collapse", collapse),
     ("pagemap_scan", pagemap_scan),
@@ -61,7 +61,8 @@ pub(crate) struct Asked {
     pub(crate) kernel: String,
     /// Bytes of memory of the machine.
     pub(crate) memory: u64,
-    pub(crate) cores: usize,
+    /// Number of processors on which this process may run.
+    pub(crate) processors: Option<usize>,
     pub(crate) user: u32,
     pub(crate) groups: Vec<u32>,
     /// Bits of the effective capabilities.
@@ -77,7 +78,7 @@ pub(crate) fn asked() -> Asked {
     Asked {
         kernel: kernel_release(),
         memory: largesse_pages::physical_memory() as u64,
-        cores: pin::current().map_or(1, |cpus| cpus.len()),
+        processors: pin::current().ok().map(|cpus| cpus.len()),
         user,
         groups: std::iter::once(group).chain(groups()).collect(),
         capabilities: capabilities(),
@@ -210,9 +211,14 @@ fn huge_bytes_at(smaps: &str, address: usize) -> u64 {
     0
 }
 
-/// Reserves one huge page of the default pool without touching it.
-fn hugetlb_page() -> Result<(), i32> {
-    map(1, libc::MAP_HUGETLB).map(drop)
+/// Reserves one page of the pool of pages of `kib` KiB, a power of two, without touching it, and releases it.
+pub(crate) fn hugetlb_page(kib: u64) -> Result<(), i32> {
+    let len = usize::try_from(kib << 10).map_err(|_| libc::EINVAL)?;
+    let shift = i32::try_from(len.trailing_zeros()).map_err(|_| libc::EINVAL)?;
+    let page = map(len, libc::MAP_HUGETLB | shift << libc::MAP_HUGE_SHIFT)?;
+    // SAFETY: the mapping is new, and no other code knows the address.
+    unsafe { libc::munmap(page.cast(), len) };
+    Ok(())
 }
 
 fn populate() -> Result<(), i32> {
@@ -331,7 +337,7 @@ mod tests {
     fn asked_facts_are_those_of_proc() {
         let tree = super::super::tree::Tree::new(std::path::Path::new("/"));
         let (asked, read) = (asked(), super::super::machine::MachineFacts::read(&tree, &Live::default()));
-        assert_eq!((&asked.kernel, asked.cores, asked.user), (&read.kernel, read.cores, read.user));
+        assert_eq!((&asked.kernel, asked.processors, asked.user), (&read.kernel, read.processors, read.user));
         assert_eq!(asked.capabilities, read.capabilities);
         assert_eq!((asked.seccomp, asked.read_only), (read.seccomp, read.read_only));
         assert!(asked.memory.abs_diff(read.memory) < 1 << 20, "{} {}", asked.memory, read.memory);

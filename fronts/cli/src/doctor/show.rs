@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, Status, Subject};
 use super::machine::MachineFacts;
+use largesse_terminal::say::counted;
 use largesse_terminal::size;
 use largesse_terminal::table::folded as fold;
 
@@ -40,6 +41,11 @@ fn style(status: Status) -> (&'static str, &'static str) {
     }
 }
 
+/// Returns the count and the noun as [`counted`] does, or a text such as `nodes not known`.
+fn known(count: Option<usize>, noun: &str) -> String {
+    count.map_or_else(|| format!("{noun}s not known"), |count| counted(count as u64, noun))
+}
+
 struct Page {
     width: usize,
     colour: bool,
@@ -51,13 +57,15 @@ impl Page {
     }
 
     fn heading(&self, machine: &MachineFacts) -> String {
-        let plural =
-            |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         let facts = [
-            format!("Linux {}", machine.kernel),
-            size(machine.memory),
-            plural(machine.cores, "core"),
-            machine.nodes.map_or_else(|| "nodes not known".to_owned(), |nodes| plural(nodes, "node")),
+            if machine.kernel.is_empty() {
+                "kernel not known".to_owned()
+            } else {
+                format!("Linux {}", machine.kernel)
+            },
+            if machine.memory == 0 { "memory not known".to_owned() } else { size(machine.memory) },
+            known(machine.processors, "processor"),
+            known(machine.nodes, "node"),
             if machine.is_root() { "as root".to_owned() } else { format!("as user {}", machine.user) },
         ];
         format!("{}  {}\n", self.paint(BOLD, "largesse doctor"), self.paint(DIM, &facts.join(" · ")))
@@ -139,8 +147,9 @@ impl Page {
         ];
         let counts: Vec<String> = nouns
             .iter()
-            .map(|(count, noun)| {
-                format!("{count} {noun}{}", if *noun == "problem" && *count != 1 { "s" } else { "" })
+            .map(|(count, noun)| match *noun {
+                "problem" => counted(*count as u64, noun),
+                _ => format!("{count} {noun}"),
             })
             .collect();
         let counts = counts.join(", ");

@@ -1,6 +1,6 @@
 //! Reads and writes the files of a machine, live or saved, below one root.
 
-use largesse_machine::Unread;
+use largesse_machine::unread::{self, Unread};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,17 +29,26 @@ impl Tree {
     /// Returns the text of a file without trailing white space, or `None` if it cannot be read.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         let text = fs::read(self.at(path)).ok()?;
+        if text.is_empty() && Unread::hidden(&self.root, path).is_some() {
+            return None;
+        }
         self.seen.borrow_mut().insert(path.to_owned());
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
     /// Returns why a file or directory cannot be read, or `None` if it can be read or is absent.
     pub(crate) fn unread(&self, path: &str) -> Option<Unread> {
-        // Some files are endless, and some can only be read in multiples of 8 bytes.
-        let start = |target: &Path| io::Read::read(&mut fs::File::open(target)?, &mut [0; 64]).map(drop);
         let target = self.at(path);
-        let read = if target.is_dir() { fs::read_dir(target).map(drop) } else { start(&target) };
-        Unread::of(&self.root, path, &read.err()?)
+        if target.is_dir() {
+            return unread::names(&self.root, path).err();
+        }
+        // Some files are endless, and some can only be read in multiples of 8 bytes.
+        let start = |target| io::Read::read(&mut fs::File::open(target)?, &mut [0; 64]);
+        match start(target) {
+            Ok(1..) => None,
+            Ok(0) => Unread::hidden(&self.root, path),
+            Err(error) => Unread::of(&self.root, path, &error),
+        }
     }
 
     /// Returns the number in a file.

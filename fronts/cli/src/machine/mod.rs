@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
-    /// Measure write, read, copy and triad from each node to each node, then with 2, 4, 8 … threads
+    /// Measure write, read, copy and triad from each node to each node, then with 2, 4, 8 and more threads
     #[arg(long)]
     bandwidth: bool,
     /// Measure the time of an access on each kind of page, and of passing a cache line between processors
@@ -118,7 +118,9 @@ fn measure(args: &Args, seen: &MachineSnapshot, live: &Live, limits: &Limits) ->
         measured.bandwidth = Some(bandwidth::measure(seen, live, &plan, limits, &mut step));
     }
     if args.latency {
-        let free = |size| seen.pages.pools.iter().find(|pool| pool.size == size).map_or(0, |pool| pool.free);
+        let free = |size| {
+            seen.pages.pools.iter().find(|pool| pool.size == size).and_then(|pool| pool.free).unwrap_or(0)
+        };
         // Cores first: they take the least time, and show how far apart a virtual machine's processors are.
         measured.cores = Some(cores::pairs(&live.counter, &cpus, limits, &mut step));
         measured.ladder = Some(ladder::climb(&live.counter, &free, limits, &mut step));

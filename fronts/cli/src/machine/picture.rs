@@ -3,11 +3,10 @@
 use super::measured::Measured;
 use super::snapshot::MachineSnapshot;
 use super::tree::{Kind, TopologyPart, parts};
-use super::words::name;
+use super::words::{memory, name};
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
 use largesse_plot::machine::{Bars, MachineDrawing, NamedBox, Series};
-use largesse_terminal::size;
 
 pub(super) fn svg(seen: &MachineSnapshot, measured: &Measured) -> Result<String, String> {
     let topology = &seen.topology;
@@ -40,7 +39,7 @@ pub(super) fn svg(seen: &MachineSnapshot, measured: &Measured) -> Result<String,
 
 fn packages(topology: &Topology) -> Vec<NamedBox> {
     let bare = topology.nodes.iter().filter(|node| node.cpus.is_empty()).map(|node| NamedBox {
-        name: format!("NUMA node {} without processors: {}", node.number, size(node.memory)),
+        name: format!("NUMA node {} without processors: {}", node.number, memory(node)),
         ..NamedBox::default()
     });
     parts(topology).iter().map(|part| group(topology, part, None)).chain(bare).collect()

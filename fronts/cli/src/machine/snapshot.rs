@@ -1,5 +1,6 @@
 //! Takes a snapshot of a machine from files below a root and, for this machine, from its processor.
 
+use super::words::whole_memory;
 use crate::doctor::probe;
 use largesse_machine::clock::CoreClock;
 use largesse_machine::cycles::{Counter, CounterSource};
@@ -7,9 +8,10 @@ use largesse_machine::topology::{Cache, Holds, NumaNode, Unreadable};
 use largesse_machine::{Bitmap, Topology, instructions, pin, unread};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
+const POOLS: &str = "sys/kernel/mm/hugepages";
 
 /// All facts about a machine that need no measurement of memory.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub(super) struct PageSizes {
     /// Path of the setting of transparent huge pages if it cannot be read.
     pub(super) thp_unread: Option<String>,
     pub(super) pools: Vec<HugetlbPool>,
+    /// Path of the directory of the pools if it cannot be read.
+    pub(super) pools_unread: Option<PathBuf>,
 }
 
 /// One size of transparent huge pages, in bytes.
@@ -46,8 +50,9 @@ pub(super) struct Thp {
 #[derive(Debug, Serialize)]
 pub(super) struct HugetlbPool {
     pub(super) size: u64,
-    pub(super) pages: u64,
-    pub(super) free: u64,
+    /// Number of pages, or `None` if it cannot be read, as `free`.
+    pub(super) pages: Option<u64>,
+    pub(super) free: Option<u64>,
 }
 
 /// Facts about this process and its processor.
@@ -66,7 +71,6 @@ pub(super) struct Live {
 impl MachineSnapshot {
     /// Takes a snapshot of the machine below `root`; the processor is asked only if that is `/`.
     pub(super) fn read(root: &Path) -> Result<MachineSnapshot, Unreadable> {
-        let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
         let live = (root == Path::new("/")).then(|| {
             let counter = Counter::calibrate();
             let cpus = pin::permitted();
@@ -80,13 +84,13 @@ impl MachineSnapshot {
             }
         });
         Ok(MachineSnapshot {
-            processor: match unread::text(root, "proc/cpuinfo") {
+            processor: match unread::trimmed(root, "proc/cpuinfo") {
                 Ok(cpuinfo) => processor(&cpuinfo.unwrap_or_default()),
                 Err(_) => "a processor whose name is not known".to_owned(),
             },
-            kernel: match text("proc/sys/kernel/osrelease").trim() {
-                "" if root == Path::new("/") => probe::kernel_release(),
-                release => release.to_owned(),
+            kernel: match unread::trimmed(root, "proc/sys/kernel/osrelease").ok().flatten() {
+                None if root == Path::new("/") => probe::kernel_release(),
+                release => release.unwrap_or_default(),
             },
             topology: Topology::read(root)?,
             pages: PageSizes::read(root),
@@ -130,7 +134,7 @@ impl MachineSnapshot {
             "kinds": topology.kinds.iter().map(|kind| json!({ "name": kind.name, "cpus": kind.cpus.to_string() })).collect::<Vec<_>>(),
             "caches": (!topology.caches.is_empty()).then(|| topology.caches.iter().map(cache).collect::<Vec<_>>()),
             "nodes": topology.nodes_are_known.then(|| topology.nodes.iter().map(node).collect::<Vec<_>>()),
-            "bytes": topology.nodes.iter().map(|node| node.memory).sum::<u64>(),
+            "bytes": whole_memory(topology),
             "unread": topology.unread,
             "pages": self.pages,
             "here": live,
@@ -139,9 +143,10 @@ impl MachineSnapshot {
 }
 
 fn cache(cache: &Cache) -> Value {
+    let known = |bytes: u64| (bytes > 0).then_some(bytes);
     json!({
         "level": cache.level, "holds": holds(cache.kind), "cpus": cache.cpus.to_string(),
-        "bytes": cache.size, "line": cache.line, "ways": cache.ways,
+        "bytes": known(cache.size), "line": known(cache.line), "ways": cache.ways,
     })
 }
 
@@ -172,25 +177,24 @@ pub(super) fn source(counter: &Counter) -> &'static str {
 
 impl PageSizes {
     fn read(root: &Path) -> PageSizes {
-        let number = |path: &Path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-        let mut pools: Vec<HugetlbPool> = sizes(&root.join("sys/kernel/mm/hugepages"))
-            .into_iter()
-            .map(|(size, path)| HugetlbPool {
-                size,
-                pages: number(&path.join("nr_hugepages")).unwrap_or(0),
-                free: number(&path.join("free_hugepages")).unwrap_or(0),
-            })
-            .collect();
-        pools.sort_by_key(|pool| pool.size);
-        let mode = |path: &Path| {
-            let text = std::fs::read_to_string(path).ok()?;
-            Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+        let text = |path: String| unread::trimmed(root, &path).ok().flatten();
+        let number = |path: String| text(path)?.parse::<u64>().ok();
+        let (sized, pools_unread) = match unread::names(root, POOLS) {
+            Ok(names) => (sizes(names), None),
+            Err(unread) => (Vec::new(), Some(unread.file().to_owned())),
         };
-        let sized = sizes(&root.join(THP)).into_iter();
-        let mut thp: Vec<Thp> =
-            sized.filter_map(|(size, path)| Some(Thp { size, mode: mode(&path.join("enabled"))? })).collect();
-        let system_wide = mode(&root.join(THP).join("enabled"));
-        let large = number(&root.join(THP).join("hpage_pmd_size"));
+        let pools = sized.into_iter().map(|(size, name)| HugetlbPool {
+            size,
+            pages: number(format!("{POOLS}/{name}/nr_hugepages")),
+            free: number(format!("{POOLS}/{name}/free_hugepages")),
+        });
+        let mode = |path: String| Some(text(path)?.split_once('[')?.1.split_once(']')?.0.to_owned());
+        let sized = sizes(unread::names(root, THP).ok().flatten()).into_iter();
+        let mut thp: Vec<Thp> = sized
+            .filter_map(|(size, name)| Some(Thp { size, mode: mode(format!("{THP}/{name}/enabled"))? }))
+            .collect();
+        let system_wide = mode(format!("{THP}/enabled"));
+        let large = number(format!("{THP}/hpage_pmd_size"));
         if let (Some(mode), Some(size)) = (system_wide, large) {
             match thp.iter_mut().find(|it| it.size == size) {
                 Some(it) if it.mode == "inherit" => it.mode = mode,
@@ -202,20 +206,25 @@ impl PageSizes {
         thp.sort_by_key(|it| it.size);
         let is_unread = root == Path::new("/") && largesse_pages::thp_mode() == largesse_pages::Thp::Unknown;
         let thp_unread = is_unread.then(|| format!("/{THP}/enabled"));
-        PageSizes { base: largesse_pages::base_page() as u64, thp, thp_unread, pools }
+        PageSizes {
+            base: largesse_pages::base_page() as u64,
+            thp,
+            thp_unread,
+            pools: pools.collect(),
+            pools_unread,
+        }
     }
 }
 
-/// Returns the folders in `folder` with names such as `hugepages-2048kB`, each with the bytes of its page.
-fn sizes(folder: &Path) -> Vec<(u64, std::path::PathBuf)> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let sized = entries.filter_map(|entry| {
-        let path = entry.ok()?.path();
-        let name = path.file_name()?.to_str()?;
+/// Returns the names that are such as `hugepages-2048kB`, each with the bytes of its page, in order of size.
+fn sizes(names: Option<Vec<String>>) -> Vec<(u64, String)> {
+    let sized = names.into_iter().flatten().filter_map(|name| {
         let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-        Some((kib << 10, path))
+        Some((kib << 10, name))
     });
-    sized.collect()
+    let mut sized: Vec<(u64, String)> = sized.collect();
+    sized.sort_unstable();
+    sized
 }
 
 /// Returns the name of the processor in `/proc/cpuinfo`, or for ARM its implementer and part numbers.

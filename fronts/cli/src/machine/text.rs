@@ -2,7 +2,7 @@
 
 use super::snapshot::{Live, MachineSnapshot, PageSizes, source};
 use super::tree::{Kind, TopologyPart, parts};
-use super::words::{memory, name};
+use super::words::{memory, name, whole_memory};
 use largesse_machine::topology::Cache;
 use largesse_machine::{Bitmap, Topology};
 use largesse_terminal::say::counted;
@@ -13,7 +13,6 @@ use std::fmt::Write as _;
 /// Returns the text of a whole snapshot.
 pub(super) fn full(seen: &MachineSnapshot) -> String {
     let topology = &seen.topology;
-    let memory: u64 = topology.nodes.iter().map(|node| node.memory).sum();
     let nodes = if topology.nodes_are_known { topology.nodes.len() } else { 0 };
     let counts = [
         known(topology.packages.len(), "package"),
@@ -26,7 +25,7 @@ pub(super) fn full(seen: &MachineSnapshot) -> String {
         seen.processor,
         seen.kernel,
         counts.join(", "),
-        if memory == 0 { "memory not known".to_owned() } else { size(memory) },
+        whole_memory(topology).map_or_else(|| "memory not known".to_owned(), size),
         tree(topology)
     );
     if !topology.kinds.is_empty() {
@@ -146,13 +145,13 @@ fn pages(pages: &PageSizes) -> String {
         let _ = writeln!(text, "  {:>9}  transparent: {file} cannot be read (largesse doctor tries)", "?");
     }
     for pool in &pages.pools {
-        let _ = writeln!(
-            text,
-            "  {:>9}  hugetlb pool: {} pages, {} free",
-            size(pool.size),
-            pool.pages,
-            pool.free
-        );
+        let all = pool.pages.map_or("pages not known".to_owned(), |pages| counted(pages, "page"));
+        let free = pool.free.map_or("free ones not known".to_owned(), |free| format!("{free} free"));
+        let _ = writeln!(text, "  {:>9}  hugetlb pool: {all}, {free}", size(pool.size));
+    }
+    if let Some(folder) = &pages.pools_unread {
+        let _ =
+            writeln!(text, "  {:>9}  hugetlb pools: {} cannot be read", "?", largesse_terminal::name(folder));
     }
     text
 }
@@ -169,11 +168,11 @@ fn here(live: &Live, topology: &Topology) -> String {
     }
     let _ = write!(
         text,
-        "\n  counter      {} at {:.3} MHz (calibrations {:.4} % apart), a measurement costs {} ticks ({:.0} ns), step {}\n",
+        "\n  counter      {} at {:.3} MHz (calibrations {:.4} % apart), a measurement costs {} ({:.0} ns), step {}\n",
         source(&live.counter),
         live.counter.hertz() / 1e6,
         precision.uncertainty * 100.0,
-        precision.overhead.count(),
+        counted(precision.overhead.count(), "tick"),
         live.counter.nanoseconds(precision.overhead),
         precision.step.count(),
     );

@@ -102,3 +102,104 @@ fn sort(parts: &mut [TopologyPart]) {
     parts.sort_by_key(|part| part.cpus.first());
     parts.iter_mut().for_each(|part| sort(&mut part.parts));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use largesse_machine::topology::{Cache, NumaNode};
+    use proptest::prelude::*;
+
+    /// Splits the processors `0..count` into runs of consecutive ones: bit `n` of `cuts` says whether a run begins at
+    /// processor `n`.
+    fn runs(count: u32, cuts: u32) -> Vec<Bitmap> {
+        let mut runs: Vec<Bitmap> = Vec::new();
+        for cpu in 0..count {
+            if runs.is_empty() || cuts >> cpu & 1 == 1 {
+                runs.push(Bitmap::new());
+            }
+            if let Some(run) = runs.last_mut() {
+                run.insert(cpu);
+            }
+        }
+        runs
+    }
+
+    /// Returns a machine whose parts of one kind are nested in those of another: the cuts of each kind include those of
+    /// the coarser kinds. `order` says which kind comes first; the cores are the finest.
+    fn machine(count: u32, masks: [u32; 5], order: [usize; 4]) -> Topology {
+        let mut cuts = [0; 4];
+        let mut all = 0;
+        for (kind, mask) in order.into_iter().zip(masks) {
+            all |= mask;
+            cuts[kind] = all;
+        }
+        let [packages, nodes, l3, l2] = cuts.map(|cuts| runs(count, cuts));
+        let cache = |(place, (level, cpus)): (u64, (u32, Bitmap))| Cache {
+            level,
+            kind: Holds::Both,
+            cpus,
+            size: (place + 1) << 20,
+            line: 64,
+            ways: 16,
+        };
+        let levels = l2.into_iter().map(|cpus| (2, cpus)).chain(l3.into_iter().map(|cpus| (3, cpus)));
+        let node = |(number, cpus): (u32, Bitmap)| NumaNode {
+            number,
+            cpus,
+            memory: Some(1 << 30),
+            free: Some(1 << 29),
+            side_cache: 0,
+            distances: Vec::new(),
+        };
+        Topology {
+            online: (0..count).collect(),
+            packages,
+            dies: Vec::new(),
+            cores: runs(count, all | masks[4]),
+            kinds: Vec::new(),
+            caches: (0..).zip(levels).map(cache).collect(),
+            nodes: (0..).zip(nodes).map(node).collect(),
+            nodes_are_known: true,
+            unread: Vec::new(),
+        }
+    }
+
+    /// Returns all parts, each with the processors of the cores in it and in the parts that it encloses.
+    fn flat(parts: &[TopologyPart]) -> Vec<(&TopologyPart, Bitmap)> {
+        let mut all = Vec::new();
+        for part in parts {
+            let inner = flat(&part.parts);
+            let cores = part.cores.iter().flat_map(Bitmap::iter);
+            let within = part.parts.iter().flat_map(|part| part.cpus.iter());
+            let spans = cores.chain(within).collect();
+            all.push((part, spans));
+            all.extend(inner);
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn shared_caches_are_drawn_once_and_span_their_processors(
+            count in 1..24_u32,
+            masks in any::<[u32; 5]>(),
+            order in Just([0, 1, 2, 3]).prop_shuffle(),
+        ) {
+            let topology = machine(count, masks, order);
+            let tree = parts(&topology);
+            let drawn = flat(&tree);
+            for cache in &topology.caches {
+                let shared = cache.level == 3 || !topology.cores.iter().any(|core| cache.cpus.is_within(core));
+                let found: Vec<_> = drawn.iter().filter(|(part, _)| part.name == name(cache)).collect();
+                prop_assert_eq!(found.len(), usize::from(shared), "{} of {:?}", name(cache), topology);
+                for (_, spans) in found {
+                    prop_assert_eq!(spans, &cache.cpus, "{} of {:?}", name(cache), topology);
+                }
+            }
+            for core in &topology.cores {
+                let places = drawn.iter().filter(|(part, _)| part.cores.contains(core)).count();
+                prop_assert_eq!(places, 1, "core {} of {:?}", core, topology);
+            }
+        }
+    }
+}

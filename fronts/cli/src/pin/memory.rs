@@ -1,7 +1,8 @@
 //! Places the memory of the program on NUMA nodes.
 
+use largesse_machine::selection::{SelectionError, select_nodes};
 use largesse_machine::topology::NoSuchNode;
-use largesse_machine::{Bitmap, NotAList, Topology, pin};
+use largesse_machine::{Bitmap, Topology, pin};
 use largesse_pages::MapError;
 use largesse_pages::placement::{self, ThreadPolicy};
 use largesse_terminal::say::complain;
@@ -21,14 +22,9 @@ pub(super) enum Policy {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlacementError {
     #[error(transparent)]
-    NotAList(NotAList),
+    Selection(SelectionError),
     #[error("no NUMA node was named: give a list such as 0-1, or all")]
     Empty,
-    #[error(
-        "this machine's NUMA nodes are not known, because /sys/devices/system/node cannot be read: give their numbers \
-         to --node, --interleave=0-1 or --preferred"
-    )]
-    NotKnown,
     #[error(transparent)]
     NoSuchNode(NoSuchNode),
     #[error(
@@ -52,11 +48,7 @@ fn refusal(error: &MapError) -> String {
 /// Sets the memory policy of this thread, which the program inherits at `exec`. If `machine` is `None`, the kernel
 /// alone refuses nodes that do not exist.
 pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), PlacementError> {
-    let listed = |text: &str| match machine {
-        None if text.trim() == "all" => Err(PlacementError::NotKnown),
-        None => checked(list(text, &Bitmap::new())?, None),
-        Some(machine) => checked(list(text, &usable(machine))?, Some(machine)),
-    };
+    let listed = |text: &str| checked(list(text, machine.map(usable).as_ref())?, machine);
     let set = |policy| placement::place_thread(policy).map_err(PlacementError::Kernel);
     match policy {
         Policy::Local => set(ThreadPolicy::Local),
@@ -97,9 +89,9 @@ fn usable(machine: &Topology) -> Bitmap {
 
 /// Returns the processors of the nodes in a list.
 pub(super) fn cpus_of(text: &str, machine: Option<&Topology>) -> Result<Bitmap, PlacementError> {
-    let machine = machine.ok_or(PlacementError::NotKnown)?;
+    let machine = machine.ok_or(PlacementError::Selection(SelectionError::NodesNotKnown))?;
     let there: Bitmap = machine.nodes.iter().map(|node| node.number).collect();
-    let nodes = list(text, &there)?;
+    let nodes = list(text, Some(&there))?;
     if let Some(node) = nodes.without(&there).first() {
         return Err(PlacementError::NoSuchNode(NoSuchNode { node, nodes: there }));
     }
@@ -109,6 +101,6 @@ pub(super) fn cpus_of(text: &str, machine: Option<&Topology>) -> Result<Bitmap, 
     Ok(cpus.and(&pin::permitted()))
 }
 
-fn list(text: &str, all: &Bitmap) -> Result<Bitmap, PlacementError> {
-    if text.trim() == "all" { Ok(all.clone()) } else { text.parse().map_err(PlacementError::NotAList) }
+fn list(text: &str, usable: Option<&Bitmap>) -> Result<Bitmap, PlacementError> {
+    select_nodes(text, usable).map_err(PlacementError::Selection)
 }

@@ -16,8 +16,7 @@ mod memory;
 mod threads;
 
 use crate::run::{LaunchError, signals};
-use largesse_machine::selection::{SelectionError, select};
-use largesse_machine::topology::Unreadable;
+use largesse_machine::selection::{SelectionError, is_nodes, select_here};
 use largesse_machine::{Bitmap, Topology, pin};
 use largesse_terminal::say::complain_lines;
 use largesse_terminal::{line, word};
@@ -32,7 +31,8 @@ use std::process::{Command, ExitCode};
 ///
 /// CPUS is a list (0-3,8 or 0-14:2), a mask (0xff), or groups of this machine: N:0-3 (the first four cores), S0:0-3 (of
 /// socket 0), M1 (all of NUMA node 1), C0 (a last-level cache), D0 (a die), S:scatter (one processor of each socket in
-/// turn), E:N:4:1:2 (four processors, the first of every two); join them with @. NODES is a list (0-1,3) or all.
+/// turn), E:N:4:1:2 (four processors, the first of every two); join them with @. NODES is a list (0-1,3), all, !1 (all
+/// but 1) or +0 (the first one that may be used).
 ///
 /// The program replaces this command, so that its exit status and signals reach the caller. Largesse itself exits with
 /// 2 (wrong options, or a processor or a node that does not exist or may not be used), 125 (--threads finds no usable
@@ -82,8 +82,6 @@ enum Error {
     #[error("{option}: {error}")]
     Pin { option: &'static str, error: pin::PinError },
     #[error("{}", line(.0.to_string()))]
-    Topology(Unreadable),
-    #[error("{}", line(.0.to_string()))]
     Memory(PlacementError),
     #[error("--threads: {0}")]
     Threads(LaunchError),
@@ -116,7 +114,6 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Error> {
     if policy.is_none() && args.cpus.is_none() && args.cpunodebind.is_none() && args.threads.is_none() {
         return Err(Error::NothingToDo);
     }
-    let machine = || Topology::read(Path::new("/")).map_err(Error::Topology);
     let nodes = || Topology::read(Path::new("/")).ok().filter(|machine| machine.nodes_are_known);
     // Memory first: `exec` drops the pages that this process has already.
     if let Some(policy) = policy {
@@ -127,15 +124,10 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Error> {
         stay_on("--cpunodebind", &cpus)?;
     }
     if let Some(text) = &args.cpus {
-        // A plain list needs no topology, which may be unreadable.
-        let cpus = match text.parse::<Bitmap>() {
-            Ok(cpus) => cpus,
-            Err(_) => chosen("--cpus", text, &machine()?)?.into_iter().collect(),
-        };
-        stay_on("--cpus", &cpus)?;
+        stay_on("--cpus", &chosen("--cpus", text)?.into_iter().collect())?;
     }
     if let Some(text) = &args.threads {
-        let cpus = chosen("--threads", text, &machine()?)?;
+        let cpus = chosen("--threads", text)?;
         stay_on("--threads", &cpus.iter().copied().collect())?;
         threads::prepare(name, &cpus).map_err(Error::Threads)?;
         stay_on("--threads", &cpus.first().copied().into_iter().collect())?;
@@ -146,8 +138,8 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Error> {
     Err(Error::Exec { name: name.clone(), error: command.exec() })
 }
 
-fn chosen(option: &'static str, text: &str, machine: &Topology) -> Result<Vec<u32>, Error> {
-    select(text, machine, &pin::permitted()).map_err(|error| Error::Cpus { option, error })
+fn chosen(option: &'static str, text: &str) -> Result<Vec<u32>, Error> {
+    select_here(text).map_err(|error| Error::Cpus { option, error })
 }
 
 fn stay_on(option: &'static str, cpus: &Bitmap) -> Result<(), Error> {
@@ -155,6 +147,24 @@ fn stay_on(option: &'static str, cpus: &Bitmap) -> Result<(), Error> {
 }
 
 impl Args {
+    /// Returns whether the program is this command, which names unknown variables itself.
+    pub(crate) fn starts_largesse(&self) -> bool {
+        self.command.first().is_some_and(|name| Path::new(name).file_name() == Some("largesse".as_ref()))
+    }
+
+    /// Returns the words of the command line with `-i NODES`, as numactl has it, joined to `--interleave=NODES`; `None`
+    /// if they contain no such option. Without a node list, the word after `--interleave` is the program.
+    pub(crate) fn with_nodes_joined(&self, words: &[OsString]) -> Option<Vec<OsString>> {
+        let nodes = self.command.first()?.to_str().filter(|word| is_nodes(word))?;
+        let place = words.len().checked_sub(self.command.len())?;
+        let option = place
+            .checked_sub(1)
+            .filter(|&option| words[option] == "-i" || words[option] == "--interleave")?;
+        let mut joined = words.to_vec();
+        joined.splice(option..=place, [OsString::from(format!("--interleave={nodes}"))]);
+        Some(joined)
+    }
+
     fn policy(&self) -> Option<memory::Policy> {
         let bind = self.node.clone().map(memory::Policy::Bind);
         let interleave = self.interleave.clone().map(memory::Policy::Interleave);

@@ -111,14 +111,16 @@ fn medium(root: &Path) -> Option<String> {
 }
 
 fn pool(root: &Path, kb: u64) -> Option<String> {
+    let instead = "large blocks get transparent huge pages";
     let file = |name: &str| number(root, &format!("{POOLS}/hugepages-{kb}kB/{name}"));
     let Some(free) = file("free_hugepages") else {
         let path = format!("{POOLS}/hugepages-{kb}kB/free_hugepages");
         if let Err(unread) = unread::text(root, &path) {
-            return Some(format!("{unread}: whether there is a pool is not known"));
+            let trial = probe::hugetlb_page(kb);
+            return trial.err().map(|_| format!("{unread}, and a trial got no such page: {instead}"));
         }
         return Some(format!(
-            "this machine has no pool of {} pages: large blocks get transparent huge pages",
+            "this machine has no pool of {} pages: {instead}",
             if kb == 2048 { "2 MiB" } else { "1 GiB" }
         ));
     };
@@ -128,7 +130,6 @@ fn pool(root: &Path, kb: u64) -> Option<String> {
     if available > 0 {
         return None;
     }
-    let instead = "large blocks get transparent huge pages";
     Some(if kb == 2048 {
         format!("the pool of 2 MiB pages has none free, {instead}: sysctl vm.nr_hugepages=N")
     } else {
@@ -204,13 +205,9 @@ fn chosen(root: &Path, file: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "../../../../os/machine/tests/common/root.rs"]
-mod root;
-
-#[cfg(test)]
 mod tests {
-    use super::root::Root;
     use super::*;
+    use crate::run::root::Root;
 
     #[track_caller]
     fn check(name: &str, pages: PageChoice, files: &[(&str, &str)], want: Option<&str>) {

@@ -27,9 +27,14 @@ pub(crate) mod signals;
 mod tunables;
 mod unserved;
 
+#[cfg(test)]
+#[path = "../../../../os/machine/tests/common/root.rs"]
+mod root;
+
 pub(crate) use error::LaunchError;
 use largesse_far::mpi::{self, Ranks};
 use largesse_far::{Given, PASSWORD, environment};
+use largesse_settings::SettingsReader;
 use largesse_terminal::say::{complain, complain_lines};
 use program::Executable;
 use report::ReportTarget;
@@ -93,7 +98,7 @@ pub(crate) struct Args {
     /// agent:NAME [default: a file in $TMPDIR or /var/tmp]
     #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
     far: Option<OsString>,
-    /// Transfer pages in units of SIZE: auto, or 4K, 8K … 2M [default: auto]
+    /// Transfer pages in units of SIZE: auto, or 4K, 8K and so on to 2M [default: auto]
     #[arg(long, value_name = "auto|SIZE", allow_hyphen_values = true, help_heading = "Far memory")]
     page_size: Option<OsString>,
     /// Prefetch pages of sequential and strided accesses [default: on]
@@ -171,7 +176,7 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
         environment::set(variable, value);
     }
     let inherited = environment::get(tunables::VARIABLE);
-    let (other, memory) = (plan.other_allocator, tunables::memory(Path::new("/")));
+    let (other, memory) = (plan.other_allocator, tunables::unlimited_memory(Path::new("/")));
     if let Some(value) = tunables::tunables(&settings, inherited.as_deref(), other, memory) {
         environment::set(tunables::VARIABLE, &value);
     }
@@ -223,7 +228,7 @@ impl Ready {
         let plan = preload::plan(&library, environment::get("LD_PRELOAD").as_deref())?;
 
         let forecast = forecast::lines(root, settings);
-        let hints = environment::remarks().into_iter().chain(inspection.hints);
+        let hints = environment::remarks(SettingsReader::Run).into_iter().chain(inspection.hints);
         for line in hints.chain(forecast.iter().map(|line| line.text.clone())) {
             complain!("largesse: {line}");
         }

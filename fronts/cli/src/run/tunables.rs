@@ -11,27 +11,34 @@ use std::path::Path;
 
 pub(super) const VARIABLE: &str = "GLIBC_TUNABLES";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
-/// Bytes of memory below which the tunable is not set: a byte written to a huge page takes 2 MiB, so that sparse use
-/// could exceed the limit.
+/// Bytes of the machine's memory below which the tunable is not set.
 const LEAST_MEMORY: u64 = 1 << 30;
 
-/// Returns the bytes of memory that the program may use: the machine's, or the tightest limit of its control groups.
-pub(super) fn memory(root: &Path) -> u64 {
-    Room::open(root).group_limit().unwrap_or(u64::MAX).min(largesse_pages::physical_memory() as u64)
+/// Returns the bytes of the machine's memory if the program may use all of them; `None` if a control group has a
+/// tighter limit, or may have one.
+///
+/// A byte written to a large page takes 2 MiB. A program that uses its small blocks sparsely takes many times the memory
+/// then, and a control group kills it at once, while a machine swaps and splits pages first. No size of the limit is
+/// safe, because the C library's small blocks may be arbitrarily sparse, and their memory is not measured.
+pub(super) fn unlimited_memory(root: &Path) -> Option<u64> {
+    let (room, machine) = (Room::open(root), largesse_pages::physical_memory() as u64);
+    let is_limited = room.unread().is_some() || room.group_limit().is_some_and(|limit| limit < machine);
+    (!is_limited).then_some(machine)
 }
 
-/// Returns the new value of [`VARIABLE`] for a program that may use `memory` bytes, or `None` to keep the old one.
+/// Returns the new value of [`VARIABLE`] for a program that may use `memory`, as [`unlimited_memory`] returns it;
+/// `None` to keep the old value.
 pub(super) fn tunables(
     settings: &Settings,
     inherited: Option<&OsStr>,
     others: bool,
-    memory: u64,
+    memory: Option<u64>,
 ) -> Option<OsString> {
     let wanted = matches!(settings.pages, PageChoice::Auto | PageChoice::Thp)
         && settings.children
         && !others
         && !settings.far
-        && memory >= LEAST_MEMORY;
+        && memory.is_some_and(|bytes| bytes >= LEAST_MEMORY);
     let inherited = inherited.unwrap_or_default();
     if !wanted || inherited.to_string_lossy().contains(TUNABLE) {
         return None;
@@ -47,6 +54,7 @@ pub(super) fn tunables(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::root::Root;
 
     fn settings(pages: PageChoice, children: bool) -> Settings {
         Settings { pages, children, ..Settings::parse(&[], |_| None).unwrap() }
@@ -55,10 +63,11 @@ mod tests {
     #[track_caller]
     fn check(pages: PageChoice, children: bool, inherited: Option<&str>, others: bool, want: Option<&str>) {
         let settings = settings(pages, children);
-        let value = tunables(&settings, inherited.map(OsStr::new), others, LEAST_MEMORY);
+        let value = tunables(&settings, inherited.map(OsStr::new), others, Some(LEAST_MEMORY));
         assert_eq!(value, want.map(OsString::from));
-        let value = tunables(&settings, inherited.map(OsStr::new), others, LEAST_MEMORY - 1);
-        assert_eq!(value, None, "with little memory");
+        for (memory, case) in [(Some(LEAST_MEMORY - 1), "with little memory"), (None, "in a control group")] {
+            assert_eq!(tunables(&settings, inherited.map(OsStr::new), others, memory), None, "{case}");
+        }
     }
 
     #[test]
@@ -78,5 +87,24 @@ mod tests {
         check(PageChoice::Hugetlb, true, None, false, None);
         check(PageChoice::Auto, false, None, false, None);
         check(PageChoice::Auto, true, None, true, None);
+    }
+    #[test]
+    fn limits_of_groups_leave_no_memory_unlimited() {
+        let machine = largesse_pages::physical_memory() as u64;
+        let memory_with = |limit: &str| {
+            let files = [
+                ("proc/self/cgroup", "0::/a\n"),
+                ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+                ("sys/fs/cgroup/a/cgroup.procs", ""),
+                ("sys/fs/cgroup/a/memory.current", "4096\n"),
+                ("sys/fs/cgroup/a/memory.max", limit),
+                ("sys/fs/cgroup/a/memory.high", "max\n"),
+            ];
+            unlimited_memory(&Root::with("tunables", &files).0)
+        };
+        assert_eq!(memory_with("max\n"), Some(machine), "no limit");
+        assert_eq!(memory_with(&format!("{machine}\n")), Some(machine), "a limit that is no tighter");
+        assert_eq!(memory_with(&format!("{}\n", machine - 4096)), None, "a tighter limit");
+        assert_eq!(memory_with(&format!("{}\n", LEAST_MEMORY)), None, "a tight limit");
     }
 }

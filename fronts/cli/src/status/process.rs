@@ -2,9 +2,10 @@
 
 use super::decode::{self, Heap, Undecodable};
 use super::error::StatusError;
+use core::ops::Range;
 use largesse_machine::Unread;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,47 +17,53 @@ const LIBRARY: &str = "liblargesse.so";
 const MOST_COMMAND: usize = 60;
 /// Number of bytes that are read of a command line, which may be megabytes long.
 const MOST_TYPED: u64 = 4096;
-/// Number of bytes that are read of `maps`: enough for the kernel's default limit of 65530 mappings.
-const MOST_MAPS: u64 = 64 << 20;
+/// Number of bytes that are read of `maps` and `smaps`, which a process may fill with long names.
+const MOST_TEXT: u64 = 64 << 20;
+/// Number of mappings that are kept of a process, twice the kernel's default limit.
+pub(super) const MOST_MAPPINGS: usize = 1 << 17;
 
 /// A process that has an address space and may be looked at.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) command: String,
-    pub(super) mappings: Vec<Mapping>,
+    mappings: Mappings,
 }
 
-/// A mapping, parsed from a line of `/proc/PID/maps`.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) name: String,
+/// The mappings of a process, as far as they are needed: names take megabytes.
+#[derive(Debug, Default)]
+struct Mappings {
+    are_any: bool,
+    /// Address of the signpost.
+    signpost: Option<u64>,
+    has_library: bool,
+    /// Mappings that belong to no file.
+    anonymous: Vec<Range<u64>>,
 }
 
 impl Process {
     pub(super) fn open(pid: u32) -> Result<Process, StatusError> {
         let folder = format!("/proc/{pid}");
-        let maps = read_text(&format!("{folder}/maps")).map_err(|error| StatusError::of(pid, error))?;
+        let maps = File::open(format!("{folder}/maps")).and_then(Mappings::read);
+        let mappings = maps.map_err(|error| StatusError::of(pid, error))?;
         let command = command(Path::new(&folder));
-        if maps.is_empty() {
+        if !mappings.are_any {
             return Err(StatusError::NoMemory { pid, command });
         }
-        Ok(Process { pid, command, mappings: mappings(&maps) })
+        Ok(Process { pid, command, mappings })
     }
 
     /// Returns whether the process publishes a report.
     pub(super) fn has_signpost(&self) -> bool {
-        self.signpost().is_some()
+        self.mappings.signpost.is_some()
     }
 
     /// Reads the report of the process's heap by `deadline`; returns `None` if the library is loaded but has published
     /// none yet.
     pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, StatusError> {
         let pid = self.pid;
-        let Some(signpost) = self.signpost() else {
-            let loaded = self.mappings.iter().any(|mapping| mapping.name.ends_with(LIBRARY));
+        let Some(signpost) = self.mappings.signpost else {
+            let loaded = self.mappings.has_library;
             let command = self.command.clone();
             return if loaded { Ok(None) } else { Err(StatusError::NotServed { pid, command }) };
         };
@@ -83,12 +90,27 @@ impl Process {
     /// Returns the bytes of `[address, address + size)` that are mapped and belong to no file.
     pub(super) fn anonymous(&self, address: u64, size: u64) -> u64 {
         let end = address.saturating_add(size);
-        let anonymous = self.mappings.iter().filter(|mapping| !mapping.name.starts_with('/'));
-        anonymous.map(|mapping| mapping.end.min(end).saturating_sub(mapping.start.max(address))).sum()
+        let part = |at: &Range<u64>| at.end.min(end).saturating_sub(at.start.max(address));
+        self.mappings.anonymous.iter().map(part).sum()
     }
+}
 
-    fn signpost(&self) -> Option<u64> {
-        self.mappings.iter().find(|mapping| mapping.name == SIGNPOST).map(|mapping| mapping.start)
+impl Mappings {
+    /// Reads the file `maps` line by line.
+    fn read(maps: impl io::Read) -> io::Result<Mappings> {
+        let mut mappings = Mappings::default();
+        each_line(maps, |line| {
+            mappings.are_any = true;
+            let Some((at, name)) = mapping(line) else { return };
+            if name == SIGNPOST {
+                mappings.signpost.get_or_insert(at.start);
+            }
+            mappings.has_library |= name.ends_with(LIBRARY);
+            if !name.starts_with('/') && mappings.anonymous.len() < MOST_MAPPINGS {
+                mappings.anonymous.push(at);
+            }
+        })?;
+        Ok(mappings)
     }
 }
 
@@ -113,9 +135,16 @@ pub(super) fn all() -> Result<Vec<u32>, StatusError> {
     Ok(pids)
 }
 
-/// Returns the first `MOST_MAPS` bytes of a file as text; bytes that are no UTF-8, as in file names, are replaced.
-pub(super) fn read_text(path: &str) -> io::Result<String> {
-    first_bytes(Path::new(path), MOST_MAPS).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+/// Calls `see` with each line of the first [`MOST_TEXT`] bytes of a file; bytes that are no UTF-8, as in file names, are
+/// replaced.
+pub(super) fn each_line(file: impl io::Read, mut see: impl FnMut(&str)) -> io::Result<()> {
+    let mut file = BufReader::new(file.take(MOST_TEXT));
+    let mut line = Vec::new();
+    while file.read_until(b'\n', &mut line)? > 0 {
+        see(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+        line.clear();
+    }
+    Ok(())
 }
 
 fn first_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
@@ -123,17 +152,13 @@ fn first_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     File::open(path)?.take(most).read_to_end(&mut bytes).map(|_| bytes)
 }
 
-fn mappings(maps: &str) -> Vec<Mapping> {
-    maps.lines().filter_map(mapping).collect()
-}
-
-/// Parses a line `start-end rights offset device inode    name` of `maps` or `smaps`.
-pub(super) fn mapping(line: &str) -> Option<Mapping> {
+/// Parses a line `start-end rights offset device inode    name` of `maps` or `smaps`: the addresses and the name.
+pub(super) fn mapping(line: &str) -> Option<(Range<u64>, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
-    (start < end).then(|| Mapping { start, end, name: name.to_owned() })
+    (start < end).then_some((start..end, name))
 }
 
 /// Returns the command line of a process in one printable line.
@@ -165,11 +190,11 @@ mod tests {
 7f40-7f48 r--p 00000000 fd:01 9 /a b/lib.so\n\
 Rss:   4 kB\n\
 nonsense\n";
-        let found = mappings(text);
-        let names: Vec<_> = found.iter().map(|mapping| mapping.name.as_str()).collect();
+        let names: Vec<_> = text.lines().filter_map(mapping).map(|(_, name)| name).collect();
         assert_eq!(names, ["", SIGNPOST, "/a b/lib.so"]);
-        let process = Process { pid: 1, command: String::new(), mappings: found };
-        assert_eq!(process.signpost(), Some(0x7f20));
+        let mappings = Mappings::read(text.as_bytes()).expect("text");
+        assert_eq!((mappings.signpost, mappings.has_library), (Some(0x7f20), false));
+        let process = Process { pid: 1, command: String::new(), mappings };
         assert_eq!(process.anonymous(0x7f08, 0x100), 8);
         assert_eq!(process.anonymous(u64::MAX, u64::MAX), 0);
     }

@@ -1,9 +1,12 @@
 //! Reads the residency of ranges of another process: bytes in memory, bytes on large pages, NUMA node. Linux 6.7 and
 //! later count by page; on earlier kernels a range gets its share of the bytes of its mapping.
 
-use super::process::{Mapping, mapping, read_text};
+use super::process::{MOST_MAPPINGS, each_line, mapping};
+use core::ops::Range;
 use largesse_pages::residency::{Answer, Inspector};
 use std::cell::OnceCell;
+use std::fs::File;
+use std::io;
 
 /// The residency of one range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub(super) struct ResidencyReader {
 /// A mapping with its bytes in memory and on large pages.
 #[derive(Debug, PartialEq, Eq)]
 struct Share {
-    mapping: Mapping,
+    at: Range<u64>,
     resident: u64,
     large: u64,
 }
@@ -68,7 +71,7 @@ impl ResidencyReader {
 impl ResidencyReader {
     fn shares(&self) -> Vec<Share> {
         let file = format!("/proc/{}/smaps", self.pid);
-        read_text(&file).map(|smaps| shares(&smaps)).unwrap_or_else(|error| {
+        File::open(&file).and_then(shares).unwrap_or_else(|error| {
             // This function is called once, so that the cell is empty.
             let _ = self.unread.set(format!("{file} cannot be read ({error})"));
             Vec::new()
@@ -82,11 +85,11 @@ fn spread(shares: &[Share], start: u64, len: u64) -> RangeResidency {
     let end = start.saturating_add(len);
     let mut seen = RangeResidency::default();
     // The kernel lists mappings by address.
-    let first = shares.partition_point(|share| share.mapping.end <= start);
-    for share in shares[first..].iter().take_while(|share| share.mapping.start < end) {
-        let overlap = share.mapping.end.min(end).saturating_sub(share.mapping.start.max(start));
+    let first = shares.partition_point(|share| share.at.end <= start);
+    for share in shares[first..].iter().take_while(|share| share.at.start < end) {
+        let overlap = share.at.end.min(end).saturating_sub(share.at.start.max(start));
         if overlap > 0 {
-            let whole = share.mapping.end - share.mapping.start;
+            let whole = share.at.end - share.at.start;
             seen.resident =
                 Some(seen.resident.unwrap_or(0).saturating_add(part(share.resident, overlap, whole)));
             seen.large = Some(seen.large.unwrap_or(0).saturating_add(part(share.large, overlap, whole)));
@@ -99,28 +102,41 @@ fn part(bytes: u64, overlap: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(bytes) * u128::from(overlap) / u128::from(whole)).unwrap_or(u64::MAX)
 }
 
-fn shares(smaps: &str) -> Vec<Share> {
+/// Reads the file `smaps` line by line. At most [`MOST_MAPPINGS`] mappings are kept.
+fn shares(smaps: impl io::Read) -> io::Result<Vec<Share>> {
     let mut shares: Vec<Share> = Vec::new();
-    for line in smaps.lines() {
-        if let Some(mapping) = mapping(line) {
-            shares.push(Share { mapping, resident: 0, large: 0 });
-            continue;
+    let mut is_full = false;
+    each_line(smaps, |line| {
+        if let Some((at, _)) = mapping(line) {
+            is_full = shares.len() == MOST_MAPPINGS;
+            if !is_full {
+                shares.push(Share { at, resident: 0, large: 0 });
+            }
+        } else if let Some(share) = shares.last_mut().filter(|_| !is_full)
+            && let Some((name, value)) = line.split_once(':')
+        {
+            share.add(name, value);
         }
-        let (Some(share), Some((name, value))) = (shares.last_mut(), line.split_once(':')) else { continue };
+    })?;
+    Ok(shares)
+}
+
+impl Share {
+    /// Adds the value of a line of `smaps`, which has this name.
+    fn add(&mut self, name: &str, value: &str) {
         let kb: u64 = value.trim().trim_end_matches("kB").trim().parse().unwrap_or(0);
         let bytes = kb.saturating_mul(1024);
         match name {
-            "Rss" => share.resident = share.resident.saturating_add(bytes),
-            "AnonHugePages" => share.large = share.large.saturating_add(bytes),
+            "Rss" => self.resident = self.resident.saturating_add(bytes),
+            "AnonHugePages" => self.large = self.large.saturating_add(bytes),
             // Rss excludes hugetlb pages.
             "Private_Hugetlb" | "Shared_Hugetlb" => {
-                share.resident = share.resident.saturating_add(bytes);
-                share.large = share.large.saturating_add(bytes);
+                self.resident = self.resident.saturating_add(bytes);
+                self.large = self.large.saturating_add(bytes);
             }
             _ => {}
         }
     }
-    shares
 }
 
 #[cfg(test)]
@@ -139,7 +155,7 @@ Private_Hugetlb:    2048 kB\n";
 
     #[track_caller]
     fn check(start: u64, len: u64, resident: Option<u64>, large: Option<u64>) {
-        let seen = spread(&shares(SMAPS), start, len);
+        let seen = spread(&shares(SMAPS.as_bytes()).expect("text"), start, len);
         assert_eq!((seen.resident, seen.large, seen.exact), (resident, large, false));
     }
 

@@ -93,19 +93,21 @@ pub(super) fn of_all(found: &ProcessList, paper: Paper) -> String {
     }
     if let Some(more @ 1..) = found.left_out.len().checked_sub(MOST_NAMED) {
         let _ =
-            writeln!(text, "{more} more processes have reports that cannot be shown (--json names them).");
+            writeln!(text, "{} cannot be shown (--json names them).", counted(more as u64, "more report"));
     }
     if found.not_permitted > 0 {
-        let processes = if found.not_permitted == 1 { "process" } else { "processes" };
         let more = if is_root() { "" } else { "; root sees more" };
-        let _ = writeln!(text, "{} {processes} may not be looked at{more}.", found.not_permitted);
+        let _ = writeln!(text, "{} may not be looked at{more}.", counted(found.not_permitted, "process"));
     }
     paper.page(&text)
 }
 
 fn left_out(pid: u32, shown: u64, left_out: u64) -> String {
     let all = shown.saturating_add(left_out);
-    format!("Process {pid} reports {all} blocks, of which {shown} were read; the numbers are for these.")
+    format!(
+        "Process {pid} reports {}, of which {shown} could be read; the numbers are for these.",
+        counted(all, "block")
+    )
 }
 
 fn heading(snapshot: &ProcessSnapshot) -> String {
@@ -236,7 +238,11 @@ fn notes(snapshot: &ProcessSnapshot) -> String {
     let mut text = String::new();
     let (rows, blocks) = (snapshot.blocks.len().min(MOST_ROWS), snapshot.blocks.len());
     if rows < blocks {
-        let _ = writeln!(text, "\nThe first {rows} of {blocks} blocks are listed; --json lists all.");
+        let _ = writeln!(
+            text,
+            "\nThe first {rows} of {} are listed; --json lists all.",
+            counted(blocks as u64, "block")
+        );
     }
     if snapshot.left_out > 0 {
         let _ = writeln!(text, "\n{}", left_out(snapshot.pid, blocks as u64, snapshot.left_out));

@@ -111,7 +111,7 @@ fn findings_show_present_values() {
     check_now("pool", "shm", "info", "32 MiB");
     check_now("strict", "overcommit", "advice", "strict (2): 11.7 GiB of 11.7 GiB left");
     check_now("size-never", "thp-prctl", "ok", "disabled except where asked for");
-    check_now("thp-never", "cores", "info", "1");
+    check_now("thp-never", "processors", "info", "1");
     check_now(
         "no-thp",
         "kernel",
@@ -119,6 +119,19 @@ fn findings_show_present_values() {
         "5.10.0-30-amd64, without MADV_POPULATE_WRITE, MADV_COLLAPSE, PAGEMAP_SCAN",
     );
     check_now("healthy", "userfaultfd", "ok", "/dev/userfaultfd opens");
+}
+
+#[test]
+fn unknown_facts_are_called_unknown() {
+    let machine = SavedMachine::new("healthy");
+    for file in ["proc/self/status", "proc/meminfo"] {
+        std::fs::remove_file(machine.root.join(file)).unwrap();
+    }
+    let text = String::from_utf8(machine.doctor(&[]).stdout).unwrap();
+    assert!(text.contains("memory not known"), "{text}");
+    assert!(text.contains("processors not known") && !text.contains(" core"), "{text}");
+    let seen: serde_json::Value = serde_json::from_slice(&machine.doctor(&["--json"]).stdout).unwrap();
+    assert!(seen["machine"]["memory"].is_null() && seen["machine"]["processors"].is_null(), "{seen:#}");
 }
 
 #[test]

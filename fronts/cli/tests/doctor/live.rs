@@ -31,7 +31,8 @@ fn live_machine_is_described() {
     let output = doctor().arg("--json").output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["machine"]["memory"].as_u64().unwrap() > 0);
-    assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
+    assert!(report["machine"]["processors"].as_u64().unwrap() > 0);
+    assert_eq!(report["machine"]["cores"], report["machine"]["processors"], "the former name");
     assert!(report["findings"].as_array().unwrap().len() > 10);
     assert!(matches!(output.status.code(), Some(0 | 1)));
 }

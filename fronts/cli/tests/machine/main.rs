@@ -205,6 +205,52 @@ fn unknown_parts_are_called_unknown() {
     assert_eq!(seen["bytes"], 65_536_000_u64 << 10);
 }
 
+#[test]
+fn unknown_sizes_are_called_unknown() {
+    let saved = Unfolded::of("four-nodes-two-hops");
+    let root = saved.root();
+    for number in 0..4 {
+        let index = format!("sys/devices/system/cpu/cpu{number}/cache/index3/size");
+        let _ = std::fs::write(root.join(index), "\0\0");
+    }
+    std::fs::remove_file(root.join("sys/devices/system/node/node1/meminfo")).unwrap();
+    let root = root.to_str().unwrap();
+    let seen = text(&["--root", root]);
+    for line in ["node 1: memory not known", "L3 of unknown size", ", memory not known\n"] {
+        assert!(seen.contains(line), "{line} in {seen}");
+    }
+    assert!(!seen.contains("no memory") && !seen.contains("0 B"), "{seen}");
+    let svg = saved.root().join("machine.svg");
+    let seen = json(&["--root", root, "--json", "--svg", svg.to_str().unwrap()]);
+    assert_eq!((&seen["nodes"][1]["bytes"], &seen["bytes"]), (&Value::Null, &Value::Null), "{seen:#}");
+    assert!(seen["caches"].as_array().unwrap().iter().any(|it| it["bytes"].is_null()), "{seen:#}");
+    assert!(file(svg.to_str().unwrap()).contains("NUMA node 1: memory not known"));
+}
+
+#[test]
+fn zero_bytes_end_files_of_saved_machines() {
+    let saved = Unfolded::of("online-alone");
+    let mm = saved.root().join("sys/kernel/mm");
+    let write = |path: &str, text: &str| {
+        let path = saved.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text.to_owned() + "\n\0\0\0").unwrap();
+    };
+    write("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "8");
+    write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "1");
+    write("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152");
+    write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
+    write("proc/sys/kernel/osrelease", "6.1.0");
+    let seen = text(&["--root", saved.root().to_str().unwrap()]);
+    for line in ["2 MiB  hugetlb pool: 8 pages, 1 free", "2 MiB  transparent: madvise", ", Linux 6.1.0\n"] {
+        assert!(seen.contains(line), "{line} in {seen:?}");
+    }
+    std::fs::write(mm.join("hugepages/hugepages-2048kB/nr_hugepages"), "1").unwrap();
+    std::fs::remove_file(mm.join("hugepages/hugepages-2048kB/free_hugepages")).unwrap();
+    let seen = text(&["--root", saved.root().to_str().unwrap()]);
+    assert!(seen.contains("hugetlb pool: 1 page, free ones not known"), "{seen}");
+}
+
 /// Checks that measurements use only the processors to which the caller is pinned.
 #[test]
 fn pinned_measurements_use_their_processors() {

@@ -1,4 +1,5 @@
 //! Tests of output to closed pipes and full disks, and of messages.
+#![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 mod messages;
 

@@ -72,3 +72,38 @@ fn blank_values_are_quoted() {
     let said = ended(&["run", "true"], Some(("LARGESSE_LOCAL", " "))).stderr;
     assert!(String::from_utf8_lossy(&said).contains("LARGESSE_LOCAL=' ' is not a size"));
 }
+
+/// Runs a command in a terminal with this locale, and returns all that it prints.
+fn in_terminal(words: &str, locale: &str) -> Option<String> {
+    let command = format!("{} {words}", env!("CARGO_BIN_EXE_largesse"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]).env("LC_ALL", locale).env("TERM", "xterm");
+    terminal.stdin(std::process::Stdio::null());
+    let output = terminal.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn locale_without_unicode_gets_ascii() {
+    for words in [
+        "run --local 4M --page-size 5K true",
+        "run --local 4M --far mpi: true",
+        "run --help",
+        "machine --help",
+        "doctor",
+        "machine --latency --memory 1M --seconds 1",
+    ] {
+        let Some(shown) = in_terminal(words, "C") else {
+            println!("skipped: no script (apt-get install bsdutils)");
+            return;
+        };
+        // The measurement shows its progress, too.
+        assert!(
+            !shown.is_empty() && shown.contains(" steps") == words.contains("--latency"),
+            "{words}: {shown}"
+        );
+        let other: Vec<&str> = shown.lines().filter(|line| !line.is_ascii()).collect();
+        assert!(other.is_empty(), "{words}: {other:#?}");
+    }
+    assert!(in_terminal("run --local 4M --far mpi: true", "C.UTF-8").is_some_and(|it| it.contains('…')));
+}

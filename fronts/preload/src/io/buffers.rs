@@ -7,9 +7,10 @@
 //! ```
 
 use super::raw;
+use crate::in_progress::{CallResource, Holder};
+use crate::own_stacks::OwnStacks;
 use crate::pinned::{IoVec, PinnedPages};
 use crate::user_memory::{MOST_BYTES, copy};
-use core::ops::Range;
 use core::ptr::NonNull;
 use libc::{c_int, c_long};
 
@@ -24,8 +25,8 @@ pub(super) struct Buffers<'a> {
     pub(super) parts: &'a [IoVec],
     /// Whether the kernel writes to them.
     pub(super) written: bool,
-    /// Address range of the signal stack, which is pinned already (see [`PinnedPages`]).
-    pub(super) own: &'a Range<usize>,
+    /// The calling thread's stacks that are pinned already.
+    pub(super) own: &'a OwnStacks,
 }
 
 /// In how many system calls the bytes of a transfer pass through a descriptor.
@@ -88,7 +89,7 @@ impl Buffers<'_> {
     /// Makes one call with a copy of the buffers in memory that is not far. If the buffers are inaccessible the call
     /// fails with `EFAULT`; a message that was received already is lost, as it is without the library.
     fn copied(&self, total: usize, call: &mut dyn FnMut(&[IoVec], usize) -> isize) -> isize {
-        let Some(room) = BounceBuffer::new(total) else { return -(libc::ENOMEM as isize) };
+        let Some(room) = BounceBuffer::new(total, self.own) else { return -(libc::ENOMEM as isize) };
         if !self.written && !self.exchange(&room, total) {
             return call(self.parts, 0);
         }
@@ -103,7 +104,7 @@ impl Buffers<'_> {
 
     /// Copies the first `bytes` bytes between the program's buffers and `room`, towards the buffers if `written`.
     /// Returns `false` if some of them are inaccessible.
-    fn exchange(&self, room: &BounceBuffer, bytes: usize) -> bool {
+    fn exchange(&self, room: &BounceBuffer<'_>, bytes: usize) -> bool {
         let mut done = 0;
         while done < bytes {
             let mut pinned = PinnedPages::new(self.own);
@@ -123,24 +124,20 @@ impl Buffers<'_> {
 }
 
 /// Holds a copy of buffers in memory that is not far.
-struct BounceBuffer {
+struct BounceBuffer<'a> {
     start: NonNull<u8>,
-    len: usize,
+    _holder: Holder<'a>,
 }
 
-impl BounceBuffer {
+impl BounceBuffer<'_> {
     /// Maps `len` bytes, at least 1; pages that are never touched take no memory. Returns `None` if the kernel refuses.
-    fn new(len: usize) -> Option<BounceBuffer> {
+    fn new(len: usize, own: &OwnStacks) -> Option<BounceBuffer<'_>> {
         let len = len.max(1);
-        largesse_pages::mapping_at(len).map(|start| BounceBuffer { start, len })
-    }
-}
-
-impl Drop for BounceBuffer {
-    fn drop(&mut self) {
-        // SAFETY: a mapping of our own, which only this value uses. Pages that the kernel still references (sends
-        // without a copy) stay allocated until it releases them.
-        unsafe { largesse_pages::unmap_own(self.start, self.len) };
+        let start = largesse_pages::mapping_at(len)?;
+        let mut holder = Holder::new(own);
+        holder.begin();
+        holder.add(CallResource::Mapping(start, len));
+        Some(BounceBuffer { start, _holder: holder })
     }
 }
 

@@ -4,9 +4,10 @@
 
 use libc::c_long;
 
-/// The most bytes that the kernel uses of an array whose length the program passes, except of `pollfd` arrays. The
-/// kernel refuses longer arrays, or fills no more elements than it has (`epoll_wait`).
-pub(super) const LONGEST: usize = 64 << 10;
+/// The most bytes that the kernel uses of an array whose length the program passes, except of `pollfd` arrays: the
+/// longest list of groups (`NGROUPS_MAX`). The kernel refuses longer arrays, or fills no more elements than it has
+/// (`epoll_wait`).
+pub(super) const LONGEST: usize = 256 << 10;
 
 /// How many bytes of memory an argument points to. Where a length, size, command, request or operation is another
 /// argument, the first number of the variant is that argument's index.
@@ -30,13 +31,18 @@ pub(super) enum Extent {
     Buffer(usize),
     /// A path that ends with a NUL.
     Text,
-    /// A structure for `ioctl`. Its size in bytes is a part of the request's number (`_IOC_SIZE`), except for requests
-    /// to terminals, whose structures have at most 64 bytes.
+    /// A structure for `ioctl`, whose request is an argument, and the memory that its words point to.
     Request(usize),
+    /// A socket option whose size in bytes is an argument, and the memory that its words point to (`SO_ATTACH_FILTER`).
+    SocketOption(usize),
+    /// A buffer for a socket option. An argument points to its size, a `socklen_t`; at most [`LONGEST`] bytes are used.
+    SizedAt(usize),
     /// For some commands of `fcntl`, a structure of at most 32 bytes; for the others, a number instead of a pointer.
     Command(usize),
     /// A `timespec` if the operation of `futex` waits; for other operations, a number instead of a pointer.
     Deadline(usize),
+    /// A second word of four bytes if the operation of `futex` uses one; otherwise the argument is undefined.
+    SecondWord(usize),
     /// An array of `iovec` whose length is an argument, and the buffers that it lists.
     Vector(usize),
     /// A structure with a pointer to a signal set and the set's size in bytes.
@@ -48,8 +54,8 @@ pub(super) enum Extent {
 }
 
 use Extent::{
-    Buffer, Bytes, Command, Deadline, Descriptors, Mask, Message, Messages, Path, Polled, Request, Sized,
-    Text, Times, Vector,
+    Buffer, Bytes, Command, Deadline, Descriptors, Mask, Message, Messages, Path, Polled, Request,
+    SecondWord, Sized, SizedAt, SocketOption, Text, Times, Vector,
 };
 
 /// Describes an argument that points to memory.
@@ -66,7 +72,7 @@ impl Pointer {
     /// Returns whether the argument is a structure with further pointers (`iovec`, `msghdr`), which must be read to
     /// find all memory that the call uses.
     pub(super) const fn is_nested(&self) -> bool {
-        matches!(self.extent, Vector(_) | Mask | Message | Messages(_))
+        matches!(self.extent, Vector(_) | Mask | Message | Messages(_) | Request(_) | SocketOption(_))
     }
 }
 
@@ -105,7 +111,7 @@ const NODES: Extent = Bytes(128);
 pub(super) const CALLS: &[Syscall] = &[
     call(libc::SYS_read, &[writes(1, Buffer(2))]),
     call(libc::SYS_write, &[reads(1, Buffer(2))]),
-    call(libc::SYS_futex, &[writes(0, LENGTH), reads(3, Deadline(1))]),
+    call(libc::SYS_futex, &[writes(0, LENGTH), reads(3, Deadline(1)), writes(4, SecondWord(1))]),
     call(libc::SYS_pread64, &[writes(1, Buffer(2))]),
     call(libc::SYS_pwrite64, &[reads(1, Buffer(2))]),
     call(libc::SYS_newfstatat, &[reads(1, Text), writes(2, STAT)]),
@@ -181,8 +187,8 @@ pub(super) const CALLS: &[Syscall] = &[
     call(libc::SYS_accept4, &[writes(1, ADDRESS), writes(2, LENGTH)]),
     call(libc::SYS_getsockname, &[writes(1, ADDRESS), writes(2, LENGTH)]),
     call(libc::SYS_getpeername, &[writes(1, ADDRESS), writes(2, LENGTH)]),
-    call(libc::SYS_setsockopt, &[reads(3, Times(4, 1))]),
-    call(libc::SYS_getsockopt, &[writes(3, STAT), writes(4, LENGTH)]),
+    call(libc::SYS_setsockopt, &[reads(3, SocketOption(4))]),
+    call(libc::SYS_getsockopt, &[writes(3, SizedAt(4)), writes(4, LENGTH)]),
     call(libc::SYS_socketpair, &[writes(3, MASK)]),
     call(libc::SYS_pipe, &[writes(0, MASK)]),
     call(libc::SYS_pipe2, &[writes(0, MASK)]),
@@ -266,8 +272,8 @@ pub(super) const CALLS: &[Syscall] = &[
     call(libc::SYS_msgsnd, &[reads(1, Sized(8, 2))]),
     call(libc::SYS_msgrcv, &[writes(1, Sized(8, 2))]),
     call(libc::SYS_msgctl, &[writes(2, ADDRESS)]),
-    // For `SETALL` and `GETALL`, an array of as many numbers as the set has.
-    call(libc::SYS_semctl, &[writes(3, Bytes(LONGEST))]),
+    // For `SETALL` and `GETALL`, an array of as many numbers as the set has: at most 32,000 of two bytes.
+    call(libc::SYS_semctl, &[writes(3, Bytes(64 << 10))]),
     call(libc::SYS_shmctl, &[writes(2, ADDRESS)]),
     call(libc::SYS_mq_open, &[reads(0, Text), reads(3, Bytes(64))]),
     call(libc::SYS_mq_unlink, &[reads(0, Text)]),

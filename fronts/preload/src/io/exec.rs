@@ -18,6 +18,7 @@ use super::raw::make;
 use super::serve::CallRequest;
 use super::{filter, program, raw, signals};
 use crate::message::{OWN_FAILURE, warn};
+use crate::own_stacks::OwnStacks;
 use crate::pinned::PinnedPages;
 use core::ffi::c_int;
 use core::ops::Range;
@@ -116,7 +117,7 @@ pub(super) fn execute(number: c_long, asked: CallRequest<'_>, put_off: bool) -> 
 
 /// Makes the path, the arguments and the environment of a program to be executed resident. They are not pinned during
 /// the call: a child of `vfork` has the pager of its parent, and could not unpin them afterwards.
-fn fetch(number: c_long, arguments: &[usize; 6], own: &Range<usize>) {
+fn fetch(number: c_long, arguments: &[usize; 6], own: &OwnStacks) {
     let mut pinned = PinnedPages::new(own);
     let path = if number == libc::SYS_execve { 0 } else { 1 };
     program::text(arguments[path], &mut pinned);

@@ -25,6 +25,7 @@ mod program;
 mod raw;
 mod serve;
 mod signals;
+mod structures;
 
 use crate::errno::Errno;
 use crate::settings::options;
@@ -108,7 +109,7 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
     {
         far.pager().kernel().lend();
     }
-    let own = call.signal_stack();
+    let own = call.own_stacks();
     let asked = serve::CallRequest { number, arguments, blocked, own: &own };
     let answer = match number {
         libc::SYS_rt_sigprocmask => signals::set_blocked(&mut call, &own),

@@ -13,6 +13,26 @@ pub(super) fn read<const N: usize>(at: usize, pinned: &mut PinnedPages<'_>) -> O
     read_array(at, 1, pinned)?.pop()
 }
 
+/// Reads a number of four bytes of the program; returns `None` if it is inaccessible.
+pub(super) fn read_number(at: usize, pinned: &mut PinnedPages<'_>) -> Option<usize> {
+    let mut number = 0_u32;
+    let part = IoVec { at, len: size_of::<u32>() };
+    pinned.all(at, part.len, false);
+    // SAFETY: the number has `part.len` bytes, and any bytes are one.
+    let got = unsafe { copy(libc::SYS_process_vm_readv, (&raw mut number).addr(), part) };
+    (got == part.len).then_some(number as usize)
+}
+
+/// Reads at most `N` words of the program, and 0 for those that are inaccessible.
+pub(super) fn read_some<const N: usize>(at: usize, len: usize, pinned: &mut PinnedPages<'_>) -> [usize; N] {
+    let mut words = [0; N];
+    let part = IoVec { at, len: len.min(size_of_val(&words)) };
+    pinned.all(at, part.len, false);
+    // SAFETY: the words have at least `part.len` bytes, and any bytes are words.
+    unsafe { copy(libc::SYS_process_vm_readv, words.as_mut_ptr().addr(), part) };
+    words
+}
+
 /// Writes words to the program, whose far pages `pinned` keeps resident. Returns `false` if some are inaccessible.
 pub(super) fn write(at: usize, words: &[usize], pinned: &mut PinnedPages<'_>) -> bool {
     let len = size_of_val(words);

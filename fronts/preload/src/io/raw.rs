@@ -1,5 +1,7 @@
 //! Makes system calls from code that the filter allows, and decodes trapped ones.
 
+use crate::in_progress;
+use crate::own_stacks::{self, OwnStacks};
 use crate::signals::bit;
 use core::ffi::c_int;
 use core::ops::Range;
@@ -67,9 +69,17 @@ impl<'a> Trapped<'a> {
             .map(|which| self.register(which))
     }
 
-    /// Returns the part of the thread's alternate signal stack that is pinned for good (`serve::signal_stack`).
-    pub(super) fn signal_stack(&self) -> Range<usize> {
-        used_of_stack(self.context.uc_stack.ss_sp.addr(), self.context.uc_stack.ss_size)
+    /// Returns the stacks of the calling thread that are pinned for good (`serve::signal_stack`, `thread_stack.rs`), and
+    /// where it made the call. Each result has another number.
+    pub(super) fn own_stacks(&self) -> OwnStacks {
+        let pointer = self.register(libc::REG_RSP);
+        OwnStacks {
+            signal: used_of_stack(self.context.uc_stack.ss_sp.addr(), self.context.uc_stack.ss_size),
+            thread: own_stacks::around(pointer),
+            pointer,
+            frame: core::ptr::from_ref(&*self.context).addr(),
+            call: in_progress::next_number(),
+        }
     }
 
     /// Sets the call's return value.

@@ -4,6 +4,8 @@ use super::buffers::Buffers;
 use super::calls::{Extent, LONGEST, Pointer, Syscall};
 use super::program::{self, read};
 use super::raw::{self, make};
+use super::structures;
+use crate::own_stacks::OwnStacks;
 use crate::pinned::{IoVec, PinnedPages};
 use crate::user_memory::{MOST_BYTES, MOST_PARTS, read_parts};
 use core::ops::Range;
@@ -23,8 +25,8 @@ pub(super) struct CallRequest<'a> {
     pub(super) arguments: [usize; 6],
     /// Bit set of the signals that the program has blocked.
     pub(super) blocked: u64,
-    /// Address range of the signal stack, which is pinned already (see [`PinnedPages`]).
-    pub(super) own: &'a Range<usize>,
+    /// The calling thread's stacks that are pinned already.
+    pub(super) own: &'a OwnStacks,
 }
 
 /// Makes the call and returns the kernel's result. Where a structure of the program is unreadable the call is made
@@ -34,30 +36,15 @@ pub(super) fn serve(call: &Syscall, asked: CallRequest<'_>) -> isize {
     let mut pinned = PinnedPages::new(asked.own);
     let mut buffers = None;
     for pointer in call.pointers {
-        let at = arguments[pointer.argument];
-        let len = match pointer.extent {
-            Extent::Bytes(len) => len,
-            Extent::Text => program::text(at, &mut pinned),
-            Extent::Path(count) => arguments[count].min(PATH),
-            Extent::Request(request) => request_size(arguments[request]),
-            Extent::Command(command) => 32 * usize::from(takes_structure(arguments[command])),
-            Extent::Deadline(operation) => 16 * usize::from(waits(arguments[operation])),
-            Extent::Times(count, unit) => (number(arguments[count]) * unit).min(LONGEST),
-            Extent::Sized(before, size) => before + arguments[size].min(LONGEST),
-            Extent::Polled(count) => polled(arguments[count]) * size_of::<libc::pollfd>(),
-            Extent::Descriptors(count) => number(arguments[count]).min(descriptors()).div_ceil(64) * 8,
-            Extent::Mask => {
-                if let Some([set, len]) = read(at, &mut pinned) {
-                    pinned.all(set, len.min(size_of::<u64>()), false);
-                }
-                0
-            }
+        match pointer.extent {
             Extent::Buffer(_) | Extent::Vector(_) | Extent::Message | Extent::Messages(_) => {
                 buffers = Some(pointer);
-                0
             }
-        };
-        pinned.all(at, len, pointer.written);
+            extent => {
+                let len = len_of(extent, arguments[pointer.argument], &arguments, &mut pinned);
+                pinned.all(arguments[pointer.argument], len, pointer.written);
+            }
+        }
     }
     match buffers.map(|pointer| (pointer, pointer.extent)) {
         Some((pointer, Extent::Buffer(count))) => buffer(asked, pointer, count),
@@ -65,6 +52,42 @@ pub(super) fn serve(call: &Syscall, asked: CallRequest<'_>) -> isize {
         Some((pointer, Extent::Message)) => message(asked, arguments[pointer.argument], pointer.written),
         Some((pointer, Extent::Messages(count))) => messages(asked, pointer, count),
         _ => asked.make(),
+    }
+}
+
+/// Returns how many bytes from the address `at` on the kernel uses, except of buffers, and pins what they point to.
+fn len_of(extent: Extent, at: usize, arguments: &[usize; 6], pinned: &mut PinnedPages<'_>) -> usize {
+    match extent {
+        Extent::Bytes(len) => len,
+        Extent::Text => program::text(at, pinned),
+        Extent::Path(count) => arguments[count].min(PATH),
+        Extent::Request(request) => structures::of_request(arguments[request] as u32, at, pinned),
+        Extent::SocketOption(size) => {
+            let len = number(arguments[size]).min(LONGEST);
+            structures::pin_nested(at, len, false, pinned);
+            len
+        }
+        Extent::SizedAt(len) => {
+            let [_, level, option, ..] = arguments.map(|argument| argument as c_int);
+            // The length of a filter is a number of instructions.
+            let is_filter = level == libc::SOL_SOCKET && option == libc::SO_GET_FILTER;
+            let unit = if is_filter { size_of::<libc::sock_filter>() } else { 1 };
+            (program::read_number(arguments[len], pinned).unwrap_or(0) * unit).min(LONGEST)
+        }
+        Extent::Command(command) => 32 * usize::from(takes_structure(arguments[command])),
+        Extent::Deadline(operation) => 16 * usize::from(waits(arguments[operation])),
+        Extent::SecondWord(operation) => 4 * usize::from(uses_second_word(arguments[operation])),
+        Extent::Times(count, unit) => (number(arguments[count]) * unit).min(LONGEST),
+        Extent::Sized(before, size) => before + arguments[size].min(LONGEST),
+        Extent::Polled(count) => polled(arguments[count]) * size_of::<libc::pollfd>(),
+        Extent::Descriptors(count) => number(arguments[count]).min(descriptors()).div_ceil(64) * 8,
+        Extent::Mask => {
+            if let Some([set, len]) = read(at, pinned) {
+                pinned.all(set, len.min(size_of::<u64>()), false);
+            }
+            0
+        }
+        Extent::Buffer(_) | Extent::Vector(_) | Extent::Message | Extent::Messages(_) => 0,
     }
 }
 
@@ -277,15 +300,6 @@ fn messages(asked: CallRequest<'_>, pointer: &Pointer, count: usize) -> isize {
     done
 }
 
-/// Returns the size in bytes of the argument of an `ioctl` request. If it is 0 the argument may be any number.
-fn request_size(request: usize) -> usize {
-    const TERMINALS: usize = 0x54;
-    match request >> 16 & 0x3fff {
-        0 if request >> 8 & 0xff == TERMINALS => 64,
-        size => size,
-    }
-}
-
 fn takes_structure(command: usize) -> bool {
     // The first and the last command about hints of a write's lifetime (`F_GET_RW_HINT` to `F_SET_FILE_RW_HINT`).
     const HINTS: core::ops::RangeInclusive<c_int> = 1035..=1038;
@@ -310,7 +324,23 @@ fn waits(operation: usize) -> bool {
     let operation = operation as c_int & libc::FUTEX_CMD_MASK;
     matches!(
         operation,
-        libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI | libc::FUTEX_LOCK_PI2
+        libc::FUTEX_WAIT
+            | libc::FUTEX_WAIT_BITSET
+            | libc::FUTEX_LOCK_PI
+            | libc::FUTEX_LOCK_PI2
+            | libc::FUTEX_WAIT_REQUEUE_PI
+    )
+}
+
+fn uses_second_word(operation: usize) -> bool {
+    let operation = operation as c_int & libc::FUTEX_CMD_MASK;
+    matches!(
+        operation,
+        libc::FUTEX_REQUEUE
+            | libc::FUTEX_CMP_REQUEUE
+            | libc::FUTEX_WAKE_OP
+            | libc::FUTEX_WAIT_REQUEUE_PI
+            | libc::FUTEX_CMP_REQUEUE_PI
     )
 }
 
@@ -338,11 +368,11 @@ pub(super) fn keep_present_signal_stack() {
     // SAFETY: the structure is ours and lives until the call ends.
     let asked = unsafe { raw::call(libc::SYS_sigaltstack, arguments) };
     if asked == 0 && stack.ss_flags & libc::SS_DISABLE == 0 {
-        keep_stack(&raw::used_of_stack(stack.ss_sp.addr(), stack.ss_size), &(0..0));
+        keep_stack(&raw::used_of_stack(stack.ss_sp.addr(), stack.ss_size), &OwnStacks::NONE);
     }
 }
 
-fn keep_stack(used: &Range<usize>, own: &Range<usize>) {
+fn keep_stack(used: &Range<usize>, own: &OwnStacks) {
     let mut stack = PinnedPages::new(own);
     stack.all(used.start, used.len(), true);
     stack.forever();

@@ -7,10 +7,10 @@
 
 use super::program;
 use super::raw::{self, HANDLER_MASK, Trapped};
+use crate::own_stacks::OwnStacks;
 use crate::pinned::PinnedPages;
 use crate::signals::{bit, keep_open, kept_open};
 use core::ffi::{c_int, c_void};
-use core::ops::Range;
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{siginfo_t, ucontext_t};
 use std::sync::{Mutex, PoisonError};
@@ -105,7 +105,7 @@ fn lock(signal: c_int) -> std::sync::MutexGuard<'static, Action> {
 }
 
 /// Serves `rt_sigprocmask` by changing the set of blocked signals in the context that the handler returns to.
-pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &Range<usize>) -> isize {
+pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &OwnStacks) -> isize {
     let [how, set, old, size, ..] = trapped.arguments();
     if size != size_of::<u64>() {
         return -(libc::EINVAL as isize);
@@ -130,7 +130,7 @@ pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &Range<usize>) -> isiz
 }
 
 /// Serves `rt_sigaction`; actions for our signals are stored instead of set.
-pub(super) fn set_action(mut arguments: [usize; 6], own: &Range<usize>) -> isize {
+pub(super) fn set_action(mut arguments: [usize; 6], own: &OwnStacks) -> isize {
     let [signal, new, old, size, ..] = arguments;
     if size != size_of::<u64>() {
         return -(libc::EINVAL as isize);

@@ -1,13 +1,11 @@
 //! Exports the kernels under the C names of BLAS with the prefix `largesse_`.
 
-mod processors;
 mod team;
 mod threads;
 
 use crate::settings;
 use core::ffi::c_int;
 use largesse_kernels::{Complex, Kernels, Vector, VectorMut};
-pub(crate) use processors::remember;
 use std::sync::OnceLock;
 use team::Processors;
 

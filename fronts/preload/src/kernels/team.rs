@@ -3,7 +3,7 @@
 //! The threads are started by the first long call and wait for the next. A forked child, which has none of its parent's
 //! threads, starts its own: a pool belongs to one process, and no other process waits for it.
 
-use super::{processors, threads};
+use super::threads;
 use crate::guard::outside;
 use crate::last_thread;
 use crate::signals::Blocked;
@@ -11,8 +11,8 @@ use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_kernels::Team;
-use largesse_machine::{pin, service};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use largesse_machine::{pin, process, service};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Lists the signals that an instruction of the thread itself raises.
 const OWN: [c_int; 6] =
@@ -54,7 +54,7 @@ struct WorkerPool {
 }
 
 /// State that the calling thread and the worker threads share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct PoolState {
     /// Number of calls that have begun.
     calls: u64,
@@ -65,6 +65,8 @@ struct PoolState {
     members: usize,
     /// Number of threads that have not finished the present call.
     left: usize,
+    /// The processors of the process at the present call, on which its members run.
+    processors: pin::Mask,
 }
 
 /// Points to the caller's function, which lives until `left` is 0.
@@ -97,7 +99,14 @@ impl WorkerPool {
             process: std::process::id(),
             busy: AtomicBool::new(false),
             worker: OnceLock::new(),
-            board: Mutex::default(),
+            board: Mutex::new(PoolState {
+                calls: 0,
+                work: None,
+                threads: 0,
+                members: 0,
+                left: 0,
+                processors: process::mask(None),
+            }),
             begin: Condvar::new(),
             done: Condvar::new(),
         }));
@@ -127,7 +136,9 @@ impl WorkerPool {
         // SAFETY: only the lifetime changes; `Finish` waits for every member before `work` can end.
         let shared =
             unsafe { core::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work) };
+        let processors = process::mask(worker());
         let mut board = self.board();
+        board.processors = processors;
         let threads = board.threads.min(members - 1);
         (board.calls, board.work) = (board.calls + 1, Some(Work(shared)));
         (board.members, board.left) = (threads + 1, threads);
@@ -149,12 +160,8 @@ impl WorkerPool {
             return;
         }
         last_thread::watch();
-        let processors = Arc::new(processors::of_process(worker()));
         for member in threads + 1..members {
-            let processors = Arc::clone(&processors);
             let work = move || {
-                // The starting thread may be bound. If the process was confined since, the binding is inherited.
-                let _ = pin::thread(&processors);
                 self.worker.get_or_init(largesse_pages::thread_id);
                 self.serve(member, calls);
             };
@@ -169,6 +176,8 @@ impl WorkerPool {
 
     /// Runs the loop of a worker thread that was started when `seen` calls had begun.
     fn serve(&self, member: usize, mut seen: u64) {
+        // `service` has put this thread on the processors that the process had then.
+        let mut processors = process::mask(None);
         loop {
             let mut board = self.board();
             while board.calls == seen {
@@ -179,7 +188,14 @@ impl WorkerPool {
                 continue;
             }
             let work = board.work;
+            let changed = board.processors != processors;
+            if changed {
+                processors = board.processors;
+            }
             drop(board);
+            if changed {
+                process::adopt(&processors);
+            }
             if let Some(Work(work)) = work {
                 // SAFETY: the caller waits until `left` is 0.
                 unsafe { (*work)(member) };

@@ -1,12 +1,11 @@
 //! Chooses the number of threads that a call uses: the program's setting, else that of `OMP_NUM_THREADS`, else one for
 //! each processor of the process.
 
-use super::processors::of_process;
 use crate::settings::options;
 use crate::status::{BAD_ARGUMENT, OK};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use largesse_machine::{Bitmap, pin, service};
+use largesse_machine::{Bitmap, pin, process, service};
 
 /// The most threads that a call uses, which is the number of parts that its work is divided into.
 const MOST: usize = largesse_kernels::reference::PARTS;
@@ -20,7 +19,7 @@ pub(super) fn threads(worker: impl FnOnce() -> Option<u32>) -> usize {
         0 => options().threads,
         number => Some(number),
     };
-    chosen.unwrap_or_else(|| within_quota(&of_process(worker()))).clamp(1, MOST)
+    chosen.unwrap_or_else(|| within_quota(&Bitmap::from_words(&process::mask(worker())))).clamp(1, MOST)
 }
 
 /// Returns the number of processors, or the smaller number that the CPU quota of the control group amounts to. The

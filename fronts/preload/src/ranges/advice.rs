@@ -1,6 +1,7 @@
 //! Serves `madvise` on far memory.
 
-use super::{Answer, quietly, refused};
+use super::quietly;
+use crate::answer::{Answer, refused};
 use crate::backing::Far;
 use crate::causes;
 use core::ffi::c_int;

@@ -1,7 +1,9 @@
 //! Exports the C functions on ranges of memory.
 
-use super::{Answer, advice, far_range, is_error, moves, refused};
+use super::{advice, far_range, moves, protect, range};
+use crate::answer::{Answer, is_error, refused};
 use crate::errno::Errno;
+use crate::near_mappings;
 use crate::{causes, heap};
 use core::ffi::{c_int, c_uint, c_void};
 use largesse_report::Cause;
@@ -18,11 +20,15 @@ pub(crate) fn told(answer: Answer) -> Answer {
 /// Serves `munmap(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
-    told(match far_range(at, len) {
-        Some((far, range)) => moves::unmap(far, &range),
-        // SAFETY: the caller's promise.
-        None => unsafe { largesse_pages::raw_munmap(at, len) },
-    }) as c_int
+    // SAFETY: the caller's promise.
+    told(unsafe { moves::unmap(at, len) }) as c_int
+}
+
+/// Serves `mprotect(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mprotect(at: *mut c_void, len: usize, protection: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    told(unsafe { protect(at, len, protection) }) as c_int
 }
 
 /// Serves `mremap(2)`. The last argument is used with `MREMAP_FIXED` only.
@@ -42,6 +48,13 @@ pub(crate) unsafe extern "C" fn mremap(
 /// Serves `madvise(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int) -> c_int {
+    let near = |all| near_mappings::with(&all, |near| near.advise(&all, what));
+    if let Some(answer) = range(at, len).and_then(near) {
+        if answer == refused(libc::EINVAL) {
+            causes::note(Cause::FarAdvice);
+        }
+        return told(answer) as c_int;
+    }
     told(match far_range(at, len) {
         Some((far, range)) => advice::follow(far, &range, what),
         // SAFETY: the caller's promise.
@@ -74,9 +87,12 @@ fn lock(at: *const c_void, len: usize, flags: c_int) -> c_int {
     let page = largesse_pages::base_page();
     // The kernel locks every page that the range touches, so the start is rounded down.
     let start = at.map_addr(|at| at & !(page - 1));
-    if far_range(start, len.saturating_add(at.addr() - start.addr())).is_some() {
+    let from_start = len.saturating_add(at.addr() - start.addr());
+    if far_range(start, from_start).is_some() {
         return not_locked();
     }
+    // Locked memory stays near.
+    range(start, from_start).and_then(|all| near_mappings::with(&all, |near| near.leave_near(&all)));
     told(largesse_pages::raw_mlock(Some((at, len)), flags)) as c_int
 }
 

@@ -1,17 +1,20 @@
-//! Serves the calls that map, unmap, move, lock and advise ranges of far memory.
+//! Serves the calls that map, unmap, move, lock, protect and advise ranges of far memory, and of memory that becomes far.
 //!
 //! Far memory keeps a state of every page, of which the kernel does not know, so calls that change the contents of
-//! pages are intercepted. `mprotect` is not, since the fault handler works with every protection. Calls on other
-//! memory, and all calls without far memory, go to the kernel unchanged.
+//! pages are intercepted. `mprotect` is, too: it makes reserved memory usable, which has room in the store only then. Calls
+//! on other memory, and all calls without far memory or a limit, go to the kernel unchanged. Under a limit, mappings
+//! are near in the range that becomes far (`near_mappings.rs`): each call asks there first.
 
 mod advice;
 pub(crate) mod calls;
 mod moves;
 mod protection;
 
+use crate::answer::{Answer, is_error, refused};
 use crate::backing::Far;
-use crate::plain::{self, ANONYMOUS, READ_WRITE, is_plain};
-use crate::{causes, heap, routing, shortage};
+use crate::near_mappings::{self, Purpose};
+use crate::plain::{self, ANONYMOUS, READ_WRITE};
+use crate::{causes, heap, limit_state, routing, shortage, spill};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use largesse_pager::NoMapping;
@@ -22,13 +25,8 @@ pub(crate) const SMALLEST: usize = 1 << 20;
 /// Flags of `mmap` that prevent far memory: those that prevent large pages, and those for locked and for low addresses.
 /// Allocators such as jemalloc and mimalloc map memory that they use at once with `MAP_NORESERVE`.
 const NEVER: c_int = plain::NEVER & !libc::MAP_NORESERVE | libc::MAP_LOCKED | libc::MAP_32BIT;
-
-/// Result of a system call as the kernel returns it: a number, or `-errno`.
-pub(crate) type Answer = isize;
-
-pub(crate) const fn refused(errno: c_int) -> Answer {
-    -(errno as Answer)
-}
+/// Addresses below this one, 4 GiB, are not far: a program that asks for usable memory there keeps 32 bits of pointers.
+const LOWEST: usize = 1 << 32;
 
 /// Returns a range in whole pages; `None` if it is empty, not aligned or overflows, which the kernel reports as an
 /// error.
@@ -36,11 +34,6 @@ fn range(at: *const c_void, len: usize) -> Option<Range<usize>> {
     let page = largesse_pages::base_page();
     let end = at.addr().checked_add(len)?.checked_next_multiple_of(page)?;
     (at.addr().is_multiple_of(page) && len > 0).then_some(at.addr()..end)
-}
-
-/// Returns whether a result is an error of the kernel.
-fn is_error(answer: Answer) -> bool {
-    (-4095..0).contains(&answer)
 }
 
 /// Returns far memory and the range in whole pages, if the range includes far pages.
@@ -57,11 +50,27 @@ fn quietly<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Returns whether a mapping becomes far memory if there is some. A larger one than the memory of the machine is only
-/// reserved: the store has no room for it.
-pub(crate) fn may_be_far(at: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
-    let is_used = flags & libc::MAP_NORESERVE == 0 || len <= largesse_pages::physical_memory();
-    is_used && is_plain(at, protection, flags, NEVER)
+/// Returns what a new mapping is for if it becomes far memory once there is some; `None` if it does not. The address is a
+/// wish, which need not be granted. A larger mapping than the memory of the machine, made with `MAP_NORESERVE`, is only
+/// reserved, but usable: the store has no room for it.
+pub(crate) fn purpose(at: *mut c_void, len: usize, protection: c_int, flags: c_int) -> Option<Purpose> {
+    if len < SMALLEST || flags & (ANONYMOUS | NEVER) != ANONYMOUS {
+        return None;
+    }
+    let is_placed = || at.is_null() || at.addr() >= LOWEST;
+    let is_used = || flags & libc::MAP_NORESERVE == 0 || len <= largesse_pages::physical_memory();
+    match protection {
+        READ_WRITE if is_placed() && is_used() => Some(Purpose::Use { large: false }),
+        libc::PROT_NONE => Some(Purpose::Reserve),
+        _ => None,
+    }
+}
+
+/// Returns whether a program reserves memory at this address or nowhere, as Java does with a heap: it tries one address
+/// after the other, and reserves the heap anywhere if all are occupied. Only there can it be far.
+fn is_reserved_there(len: usize, protection: c_int, flags: c_int) -> bool {
+    let flags_of_it = ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    len >= SMALLEST && protection == libc::PROT_NONE && flags == flags_of_it
 }
 
 /// Serves `mmap`. Returns `None` if the call concerns no far memory and is left to the kernel.
@@ -73,45 +82,99 @@ pub(crate) unsafe fn map(
     len: usize,
     protection: c_int,
     flags: c_int,
-    fd: c_int,
-    offset: i64,
+    (fd, offset): (c_int, i64),
+    large: bool,
 ) -> Option<Answer> {
-    let far = heap::far()?;
     if flags & libc::MAP_FIXED != 0 {
-        let (_, range) = far_range(at, len)?;
         // SAFETY: the caller's promise.
-        return Some(unsafe { map_over(far, &range, protection, flags, fd, offset) });
+        return unsafe { map_over(at, len, protection, flags, (fd, offset)) };
     }
-    // While blocks are near again, so are new mappings.
-    if !heap::is_far() || len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !routing::is_enabled() {
+    if len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !routing::is_enabled() {
         return None;
     }
-    if !may_be_far(at, len, protection, flags) {
-        causes::note(Cause::MappingNear);
+    let far = heap::far();
+    let Some(purpose) = purpose(at, len, protection, flags) else {
+        let is_moved = (far.is_some() || limit_state::is_watched())
+            && is_reserved_there(len, protection, flags)
+            && range(at, len).is_some();
+        if is_moved {
+            return Some(refused(libc::EEXIST));
+        }
+        if far.is_some() {
+            causes::note(Cause::MappingNear);
+        }
         return None;
-    }
+    };
     let Some(len) = len.checked_next_multiple_of(largesse_pages::base_page()) else {
         return Some(refused(libc::ENOMEM));
     };
-    match quietly(|| far.map(len)) {
+    let near = match purpose {
+        Purpose::Use { .. } => Purpose::Use { large },
+        Purpose::Reserve => Purpose::Reserve,
+    };
+    if let Some(at) = near_mappings::map(len, at.addr(), near) {
+        return Some(at.cast_signed());
+    }
+    // Again, since it may have been made in the meantime.
+    let far = heap::far()?;
+    let mapped = quietly(|| match purpose {
+        Purpose::Use { .. } => far.map(len, at.addr()),
+        Purpose::Reserve => far.reserve(len, at.addr()),
+    });
+    match mapped {
         Ok(at) => Some(at.cast_signed()),
         Err(NoMapping::NoAddresses) => {
-            causes::note(Cause::RangeFull);
+            // A reservation may be larger than any memory.
+            let is_used = matches!(purpose, Purpose::Use { .. });
+            causes::note(if is_used { Cause::RangeFull } else { Cause::MappingNear });
             None
         }
-        Err(NoMapping::Refused(_)) => {
-            causes::note(Cause::OutOfMemory);
-            shortage::explain(len);
-            Some(refused(libc::ENOMEM))
-        }
+        Err(NoMapping::Refused(_)) => Some(no_room(len)),
     }
+}
+
+/// Returns the answer to a request for `len` bytes for which the store has no room.
+fn no_room(len: usize) -> Answer {
+    causes::note(Cause::OutOfMemory);
+    shortage::explain(len);
+    refused(libc::ENOMEM)
+}
+
+/// Maps something over the `len` bytes at `at`. Returns `None` if they include no far memory, and none that becomes far.
+///
+/// # Safety
+/// As `mmap(2)` with `MAP_FIXED`.
+unsafe fn map_over(
+    at: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    (fd, offset): (c_int, i64),
+) -> Option<Answer> {
+    let all = range(at, len)?;
+    let over = |near: &mut near_mappings::NearMappings| {
+        // SAFETY: the caller's promise.
+        unsafe { near.map_over(&all, protection, flags, (fd, offset), can_be_far(flags)) }
+    };
+    if let Some(answer) = near_mappings::with(&all, over) {
+        return Some(answer);
+    }
+    let (far, all) = far_range(at, len)?;
+    // SAFETY: the caller's promise.
+    Some(unsafe { map_over_far(far, &all, protection, flags, fd, offset) })
+}
+
+/// Returns whether a mapping with `MAP_FIXED` over memory of ours can be far.
+fn can_be_far(flags: c_int) -> bool {
+    let fixed = libc::MAP_FIXED | libc::MAP_NORESERVE;
+    flags & (ANONYMOUS | NEVER & !fixed) == ANONYMOUS
 }
 
 /// Replaces far memory by a new mapping, which becomes far memory, too, if it is plain anonymous memory.
 ///
 /// # Safety
 /// As `mmap(2)` with `MAP_FIXED`.
-unsafe fn map_over(
+unsafe fn map_over_far(
     far: &Far,
     at: &Range<usize>,
     protection: c_int,
@@ -120,8 +183,11 @@ unsafe fn map_over(
     offset: i64,
 ) -> Answer {
     let start = core::ptr::with_exposed_provenance_mut(at.start);
-    let fixed = libc::MAP_FIXED | libc::MAP_NORESERVE;
-    if flags & (ANONYMOUS | NEVER & !fixed) == ANONYMOUS {
+    if can_be_far(flags) {
+        if protection == libc::PROT_NONE && quietly(|| far.is_in_mappings(at)) {
+            let done = quietly(|| far.reserve_over(at));
+            return if done.is_ok() { at.start.cast_signed() } else { no_room(at.len()) };
+        }
         match quietly(|| far.map_over(at)) {
             Ok(false) => {}
             Ok(true) => {
@@ -129,11 +195,7 @@ unsafe fn map_over(
                 let done = unsafe { largesse_pages::raw_mprotect(start, at.len(), protection) };
                 return if done == 0 { at.start.cast_signed() } else { done };
             }
-            Err(_) => {
-                causes::note(Cause::OutOfMemory);
-                shortage::explain(at.len());
-                return refused(libc::ENOMEM);
-            }
+            Err(_) => return no_room(at.len()),
         }
     }
     // First mapped at another address, so that a mapping that the kernel refuses changes nothing.
@@ -159,10 +221,80 @@ unsafe fn map_over(
 unsafe fn map_at(at: *mut c_void, len: usize) -> Answer {
     let flags = ANONYMOUS | libc::MAP_FIXED;
     // SAFETY: the caller's promise.
-    if let Some(answer) = unsafe { map(at, len, READ_WRITE, flags, -1, 0) } {
+    if let Some(answer) = unsafe { map(at, len, READ_WRITE, flags, (-1, 0), false) } {
         return answer;
     }
-    causes::note(Cause::MappingNear);
+    if heap::far().is_some() {
+        causes::note(Cause::MappingNear);
+    }
     // SAFETY: the caller's promise.
     unsafe { largesse_pages::raw_mmap(at, len, READ_WRITE, flags, -1, 0) }
+}
+
+/// Serves `mprotect`.
+///
+/// # Safety
+/// The requirements are those of `mprotect(2)`.
+unsafe fn protect(at: *mut c_void, len: usize, protection: c_int) -> Answer {
+    // SAFETY: the caller's promise.
+    let by_kernel = || unsafe { largesse_pages::raw_mprotect(at, len, protection) };
+    let Some(all) = range(at, len).filter(|_| protection != libc::PROT_NONE) else { return by_kernel() };
+    let more = reserved_bytes(&all);
+    if more > 0 {
+        spill::before_mapping(more);
+    }
+    if let Some(answer) = near_mappings::with(&all, |near| near.protect(&all, protection)) {
+        return answer;
+    }
+    match heap::far().filter(|far| far.pager().kernel().touches(&all)) {
+        Some(far) => quietly(|| far.use_reserved(&all, by_kernel)).unwrap_or_else(|_| no_room(more)),
+        None => by_kernel(),
+    }
+}
+
+/// Returns the number of bytes of the addresses `at` that the program has reserved and cannot use yet.
+fn reserved_bytes(at: &Range<usize>) -> usize {
+    if let Some(bytes) = near_mappings::with(at, |near| near.reserved_bytes(at)) {
+        return bytes;
+    }
+    let far = heap::far().filter(|far| far.pager().kernel().touches(at));
+    far.map_or(0, |far| quietly(|| far.reserved_bytes(at)))
+}
+
+/// Returns the number of bytes that the program can use once a mapping with `MAP_FIXED` has been made over memory of ours.
+pub(crate) fn usable_after(at: *const c_void, len: usize, protection: c_int, flags: c_int) -> usize {
+    let is_fixed = flags & libc::MAP_FIXED != 0 && can_be_far(flags) && protection != libc::PROT_NONE;
+    range(at, len).filter(|_| is_fixed).map_or(0, |all| reserved_bytes(&all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::{null_mut, without_provenance_mut};
+
+    #[test]
+    fn plain_and_reserved_mappings_become_far() {
+        let (used, reserved) = (Some(Purpose::Use { large: false }), Some(Purpose::Reserve));
+        let (lazy, none) = (ANONYMOUS | libc::MAP_NORESERVE, libc::PROT_NONE);
+        let (low, high) = (without_provenance_mut(1 << 31), without_provenance_mut(1 << 41));
+        for (at, len, protection, flags, want) in [
+            (null_mut(), SMALLEST, READ_WRITE, ANONYMOUS, used),
+            (null_mut(), SMALLEST - 1, READ_WRITE, ANONYMOUS, None),
+            (null_mut(), SMALLEST, READ_WRITE, lazy, used),
+            (null_mut(), 1 << 46, READ_WRITE, lazy, None),
+            (null_mut(), 1 << 46, none, lazy, reserved),
+            (null_mut(), SMALLEST, none, ANONYMOUS, reserved),
+            (high, SMALLEST, none, lazy, reserved),
+            (high, SMALLEST, READ_WRITE, lazy, used),
+            (low, SMALLEST, READ_WRITE, lazy, None),
+            (low, SMALLEST, none, lazy, reserved),
+            (null_mut(), SMALLEST, none, ANONYMOUS | libc::MAP_STACK, None),
+            (null_mut(), SMALLEST, libc::PROT_READ, ANONYMOUS, None),
+            (null_mut(), SMALLEST, READ_WRITE | libc::PROT_EXEC, ANONYMOUS, None),
+            (null_mut(), SMALLEST, none, libc::MAP_SHARED | libc::MAP_ANONYMOUS, None),
+            (high, SMALLEST, none, lazy | libc::MAP_FIXED_NOREPLACE, None),
+        ] {
+            assert_eq!(purpose(at, len, protection, flags), want, "{at:?} {len} {protection} {flags:#x}");
+        }
+    }
 }

@@ -1,10 +1,13 @@
-//! Serves `munmap` and `mremap` on far memory. Each page has a fixed place in the store, so moved pages are copied.
+//! Serves `munmap` and `mremap` on far memory, where each page has a fixed place in the store, so that moved pages are
+//! copied, and on memory that becomes far, whose pages the kernel moves.
 
-use super::{Answer, far_range, is_error, protection, quietly, refused};
+use super::{far_range, protection, quietly, range};
+use crate::answer::{Answer, is_error, refused};
 use crate::backing::Far;
 use crate::message::warn;
+use crate::near_mappings::{self, Purpose};
 use crate::plain::READ_WRITE;
-use crate::{causes, shortage};
+use crate::{advised, causes, heap};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr::with_exposed_provenance_mut;
@@ -15,8 +18,24 @@ use std::sync::Once;
 /// Ensures that the message why far memory was not moved is printed only once.
 static UNREAD: Once = Once::new();
 
+/// Serves `munmap`.
+///
+/// # Safety
+/// The requirements are those of `munmap(2)`.
+pub(super) unsafe fn unmap(at: *mut c_void, len: usize) -> Answer {
+    let near = |all| near_mappings::with(&all, |near| near.unmap(&all));
+    if let Some(answer) = range(at, len).and_then(near) {
+        return answer;
+    }
+    match far_range(at, len) {
+        Some((far, all)) => unmap_far(far, &all),
+        // SAFETY: the caller's promise.
+        None => unsafe { largesse_pages::raw_munmap(at, len) },
+    }
+}
+
 /// Unmaps a range that includes far pages.
-pub(super) fn unmap(far: &Far, at: &Range<usize>) -> Answer {
+fn unmap_far(far: &Far, at: &Range<usize>) -> Answer {
     let done = quietly(|| far.unmap(at));
     let mut answer = if done.is_ok() { 0 } else { refused(libc::ENOMEM) };
     for part in quietly(|| far.near_parts(at)) {
@@ -39,37 +58,29 @@ pub(super) unsafe fn remap(
     new: *mut c_void,
 ) -> Answer {
     let fixed = flags & libc::MREMAP_FIXED != 0;
-    let over = if fixed { far_range(new, new_len) } else { None };
-    let Some((far, from)) = far_range(old, old_len) else {
-        // SAFETY: the caller's promise.
-        let moved = || unsafe { largesse_pages::raw_mremap(old, old_len, new_len, flags, new) };
-        return match over {
-            None => moved(),
-            Some((far, to)) => quietly(|| far.leave_out(&to, moved)).unwrap_or(refused(libc::ENOMEM)),
-        };
+    // SAFETY: the caller's promise.
+    let by_kernel = || unsafe { largesse_pages::raw_mremap(old, old_len, new_len, flags, new) };
+    let Some(from) = range(old, old_len).filter(is_ours) else {
+        let to = if fixed { range(new, new_len).filter(is_ours) } else { None };
+        let answer = to.map_or_else(by_kernel, |to| move_over(&to, by_kernel));
+        if let (Some(from), Some(to)) = (range(old, old_len), moved_to(answer, new_len)) {
+            advised::moved(&from, &to);
+        }
+        return answer;
     };
     let Some(to_len) = new_len.checked_next_multiple_of(largesse_pages::base_page()) else {
         return refused(libc::EINVAL);
     };
-    if to_len == 0 || !quietly(|| far.is_mapped(&from)) || flags & libc::MREMAP_DONTUNMAP != 0 {
+    let overlaps = fixed && new.addr() < from.end && from.start < new.addr().saturating_add(to_len);
+    if to_len == 0 || overlaps || !is_mapped(&from) || flags & libc::MREMAP_DONTUNMAP != 0 {
         causes::note(Cause::FarAdvice);
         return refused(libc::EINVAL);
     }
-    if !fixed {
-        if to_len <= from.len() {
-            let rest = from.start + to_len..from.end;
-            return if rest.is_empty() || unmap(far, &rest) == 0 {
-                from.start.cast_signed()
-            } else {
-                refused(libc::ENOMEM)
-            };
-        }
-        match quietly(|| far.extend(&from, to_len - from.len())) {
-            Ok(()) => return from.start.cast_signed(),
-            Err(NoMapping::Refused(_)) => return out_of_memory(to_len),
-            Err(NoMapping::NoAddresses) if flags & libc::MREMAP_MAYMOVE == 0 => return refused(libc::ENOMEM),
-            Err(NoMapping::NoAddresses) => {}
-        }
+    if !fixed && to_len <= from.len() {
+        let rest = from.start + to_len..from.end;
+        // SAFETY: the program gives the rest up.
+        let answer = if rest.is_empty() { 0 } else { unsafe { unmap_addresses(&rest) } };
+        return if is_error(answer) { answer } else { from.start.cast_signed() };
     }
     let allowed = match quietly(|| protection::of(&from)) {
         Ok(Some(allowed)) => allowed,
@@ -85,32 +96,148 @@ pub(super) unsafe fn remap(
             return refused(libc::ENOMEM);
         }
     };
-    let to = if fixed {
-        // SAFETY: the caller promises that the old contents of the target are no longer used.
-        unsafe { super::map_at(new, to_len) }
-    } else {
-        quietly(|| far.map(to_len)).map_or_else(|_| out_of_memory(to_len), usize::cast_signed)
+    if !fixed {
+        match extend(&from, to_len, allowed) {
+            Some(answer) => return answer,
+            None if flags & libc::MREMAP_MAYMOVE == 0 => return refused(libc::ENOMEM),
+            None => {}
+        }
+    }
+    // SAFETY: the caller promises that the old contents of a fixed target are no longer used.
+    unsafe { move_to(&from, to_len, allowed, fixed.then_some(new)) }
+}
+
+/// Returns the addresses of a mapping of `len` bytes after an `mremap` with this answer, if it succeeded.
+fn moved_to(answer: Answer, len: usize) -> Option<Range<usize>> {
+    if is_error(answer) { None } else { range(with_exposed_provenance_mut(answer.cast_unsigned()), len) }
+}
+
+/// Returns whether any of the addresses `at` is far memory, or becomes far.
+fn is_ours(at: &Range<usize>) -> bool {
+    !near_mappings::inside(at).is_empty()
+        || far_range(with_exposed_provenance_mut(at.start), at.len()).is_some()
+}
+
+/// Returns whether the program has a mapping of ours at all of the addresses `at`.
+fn is_mapped(at: &Range<usize>) -> bool {
+    near_mappings::with(at, |near| near.is_mapped(at))
+        .or_else(|| heap::far().map(|far| quietly(|| far.is_mapped(at))))
+        .unwrap_or(false)
+}
+
+/// Calls `by_kernel`, which moves memory that is not ours to the addresses `to`, which include some of ours.
+fn move_over(to: &Range<usize>, by_kernel: impl Fn() -> Answer) -> Answer {
+    let near = near_mappings::with(to, |near| {
+        let answer = by_kernel();
+        if !is_error(answer) {
+            near.leave_near(to);
+        }
+        answer
+    });
+    match (near, heap::far()) {
+        (Some(answer), _) => answer,
+        (None, Some(far)) => quietly(|| far.leave_out(to, by_kernel)).unwrap_or(refused(libc::ENOMEM)),
+        (None, None) => by_kernel(),
+    }
+}
+
+/// Makes a mapping of ours longer where it is. Returns `None` if the addresses that follow are not free.
+fn extend(from: &Range<usize>, to_len: usize, allowed: c_int) -> Option<Answer> {
+    if let Some(extended) = near_mappings::with(from, |near| near.extend(from, to_len, allowed)) {
+        return extended;
+    }
+    let far = heap::far()?;
+    let done = quietly(|| {
+        far.use_reserved(from, || ()).map_err(NoMapping::Refused)?;
+        far.extend(from, to_len - from.len())
+    });
+    match done {
+        Ok(()) => {
+            if allowed != READ_WRITE {
+                let more = with_exposed_provenance_mut(from.end);
+                // SAFETY: the new part has the protection of the mapping.
+                unsafe { largesse_pages::raw_mprotect(more, to_len - from.len(), allowed) };
+            }
+            Some(from.start.cast_signed())
+        }
+        Err(NoMapping::Refused(_)) => Some(super::no_room(to_len)),
+        Err(NoMapping::NoAddresses) => None,
+    }
+}
+
+/// Moves a mapping of ours, all of whose pages have the protection `allowed`, to `target` or to a new address. It has
+/// `to_len` bytes there.
+///
+/// # Safety
+/// The contents of the target are no longer used.
+unsafe fn move_to(from: &Range<usize>, to_len: usize, allowed: c_int, target: Option<*mut c_void>) -> Answer {
+    let to = match target {
+        // SAFETY: the caller's promise.
+        Some(target) => unsafe { super::map_at(target, to_len) },
+        None => new_mapping(to_len),
     };
     if is_error(to) {
         return to;
     }
-    let target = with_exposed_provenance_mut::<u8>(to.cast_unsigned());
-    if allowed & libc::PROT_READ == 0 {
-        // SAFETY: the program gives this range up, so that making it readable for a moment is harmless.
-        unsafe { largesse_pages::raw_mprotect(old, from.len(), libc::PROT_READ) };
+    let to_start = to.cast_unsigned();
+    let moved = from.start..from.start + from.len().min(to_len);
+    let answer = near_mappings::with(&moved, |near| near.move_pages(&moved, to_start));
+    let answer = answer.unwrap_or_else(|| match heap::far() {
+        // SAFETY: the target is a new mapping of `to_len` bytes.
+        Some(far) => unsafe { copy(far, &moved, to_start, allowed) },
+        None => refused(libc::EFAULT),
+    });
+    if is_error(answer) {
+        // SAFETY: the target was mapped just now.
+        unsafe { unmap_addresses(&(to_start..to_start + to_len)) };
+        return answer;
     }
-    // SAFETY: both are the program's, readable and writable; `to` is new, so that they do not overlap.
-    unsafe { target.copy_from_nonoverlapping(old.cast(), from.len().min(to_len)) };
-    unmap(far, &from);
+    let rest = moved.end..from.end;
+    if !rest.is_empty() {
+        // SAFETY: the program gives up what was not moved.
+        unsafe { unmap_addresses(&rest) };
+    }
     if allowed != READ_WRITE {
         // SAFETY: the moved range keeps the protection that the program gave it.
-        unsafe { largesse_pages::raw_mprotect(target.cast(), to_len, allowed) };
+        unsafe { largesse_pages::raw_mprotect(with_exposed_provenance_mut(to_start), to_len, allowed) };
     }
     to
 }
 
-fn out_of_memory(len: usize) -> Answer {
-    causes::note(Cause::OutOfMemory);
-    shortage::explain(len);
-    refused(libc::ENOMEM)
+/// Copies far pages to a new mapping at `to`, and unmaps them.
+///
+/// # Safety
+/// The target is readable and writable, and the program does not use it yet.
+unsafe fn copy(far: &Far, from: &Range<usize>, to: usize, allowed: c_int) -> Answer {
+    let (old, target) =
+        (with_exposed_provenance_mut::<u8>(from.start), with_exposed_provenance_mut::<u8>(to));
+    if quietly(|| far.use_reserved(from, || ())).is_err() {
+        return super::no_room(from.len());
+    }
+    if allowed & libc::PROT_READ == 0 {
+        // SAFETY: the program gives this range up, so that making it readable for a moment is harmless.
+        unsafe { largesse_pages::raw_mprotect(old.cast(), from.len(), libc::PROT_READ) };
+    }
+    // SAFETY: both are the program's, readable and writable; `to` is new, so that they do not overlap.
+    unsafe { target.copy_from_nonoverlapping(old, from.len()) };
+    unmap_far(far, from);
+    to.cast_signed()
+}
+
+/// Maps `len` bytes at a new address: far, or near until they become far.
+fn new_mapping(len: usize) -> Answer {
+    if let Some(at) = near_mappings::map(len, 0, Purpose::Use { large: false }) {
+        return at.cast_signed();
+    }
+    let Some(far) = heap::far() else { return refused(libc::ENOMEM) };
+    quietly(|| far.map(len, 0)).map_or_else(|_| super::no_room(len), usize::cast_signed)
+}
+
+/// Unmaps the addresses `at`.
+///
+/// # Safety
+/// They are no longer used.
+unsafe fn unmap_addresses(at: &Range<usize>) -> Answer {
+    // SAFETY: the caller's promise.
+    unsafe { unmap(with_exposed_provenance_mut(at.start), at.len()) }
 }

@@ -347,7 +347,7 @@ impl Object<'_> {
 }
 
 /// Returns the bytes of a C string that the dynamic linker owns; an empty slice for a null pointer.
-pub(super) fn text(string: *const c_char) -> &'static [u8] {
+pub(crate) fn text(string: *const c_char) -> &'static [u8] {
     if string.is_null() {
         return b"";
     }

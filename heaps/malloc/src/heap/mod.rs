@@ -145,6 +145,11 @@ impl<B: Backing> LargeBlockHeap<B> {
         self.inner.with(|inner| inner.arena.set_limit(bytes));
     }
 
+    /// Lowers the memory limit to the part `1 / sharers` of the room that is left, because other processes use that, too.
+    pub fn share_limit(&self, sharers: usize) {
+        self.inner.with(|inner| inner.arena.share_limit(sharers));
+    }
+
     /// Returns the number of bytes that would be left of the memory limit if every block were touched.
     pub fn room(&self) -> usize {
         self.inner.with(|inner| inner.arena.room())

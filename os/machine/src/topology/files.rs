@@ -1,10 +1,11 @@
 //! Reads the kernel's files below a root directory.
 //!
 //! A file that does not exist means that the kernel does not know its contents. A file that exists and cannot be read,
-//! or that is hidden with its whole file system, says nothing: it is recorded, so that callers can name it.
+//! or that another mount hides, says nothing: it is recorded, so that callers can name it.
 
 use super::unreadable::{Unreadable, Why};
-use crate::{Bitmap, Unread};
+use crate::Bitmap;
+use crate::unread::{self, Unread};
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,24 +29,33 @@ impl<'a> Files<'a> {
         self.root.join(path)
     }
 
-    /// Returns the text of a file, or `None` if it does not exist or cannot be read. Zero bytes at its end, which
-    /// programs that saved a machine may have written, are removed.
+    /// Returns the text of a file, or `None` if it does not exist, cannot be read, or is empty. White space and zero
+    /// bytes at its end are removed.
     pub(super) fn text(&self, path: &str) -> Option<String> {
-        match std::fs::read(self.path(path)) {
-            Ok(bytes) => {
-                let text = String::from_utf8_lossy(&bytes);
-                Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
-            }
-            Err(error) => {
-                self.remember(path, &error);
-                None
-            }
-        }
+        self.remember(unread::trimmed(self.root, path)).filter(|text| !text.is_empty())
     }
 
-    fn remember(&self, path: &str, error: &io::Error) {
-        let unread = Unread::of(self.root, path, error).map(|unread| unread.file().to_owned());
-        self.unread.borrow_mut().extend(unread);
+    /// Returns the names in a directory, or `None` if it does not exist or cannot be read.
+    pub(super) fn names(&self, path: &str) -> Option<Vec<String>> {
+        self.remember(unread::names(self.root, path))
+    }
+
+    /// Returns what was read, and records the file that could not be.
+    fn remember<T>(&self, read: Result<Option<T>, Unread>) -> Option<T> {
+        let unread = match read {
+            Ok(read) => return read,
+            Err(unread) => unread.file().to_owned(),
+        };
+        let mut all = self.unread.borrow_mut();
+        if !all.contains(&unread) {
+            all.push(unread);
+        }
+        None
+    }
+
+    /// Returns whether a file or directory is absent, in the sense of [`Unread::hidden`].
+    pub(super) fn is_absent(&self, path: &str) -> bool {
+        !self.path(path).exists() && Unread::hidden(self.root, path).is_none()
     }
 
     pub(super) fn list(&self, path: &str) -> Result<Option<Bitmap>, Unreadable> {
@@ -73,18 +83,11 @@ impl<'a> Files<'a> {
 
     /// Returns the numbers of the entries in `folder` that consist of `name` and a number, such as `node3`.
     pub(super) fn numbered(&self, folder: &str, name: &str) -> Bitmap {
-        let entries = match std::fs::read_dir(self.path(folder)) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.remember(folder, &error);
-                return Bitmap::new();
-            }
-        };
-        let number = |entry: io::Result<std::fs::DirEntry>| {
-            let number: u32 = entry.ok()?.file_name().to_str()?.strip_prefix(name)?.parse().ok()?;
+        let number = |entry: &String| {
+            let number: u32 = entry.strip_prefix(name)?.parse().ok()?;
             (number < crate::bitmap::END).then_some(number)
         };
-        entries.filter_map(number).collect()
+        self.names(folder).unwrap_or_default().iter().filter_map(number).collect()
     }
 
     pub(super) fn unlike(&self, path: &str, text: &str) -> Unreadable {

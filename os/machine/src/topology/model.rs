@@ -78,10 +78,10 @@ pub struct NumaNode {
     pub number: u32,
     /// Processors of the node. The set is empty for memory without processors (CXL, HBM, a GPU's).
     pub cpus: Bitmap,
-    /// Size of the node's memory in bytes; 0 for processors without memory.
-    pub memory: u64,
-    /// Number of bytes of the node's memory that were free when the topology was read.
-    pub free: u64,
+    /// Size of the node's memory in bytes, 0 for processors without memory; `None` if unknown.
+    pub memory: Option<u64>,
+    /// Number of bytes of the node's memory that were free when the topology was read; `None` if unknown.
+    pub free: Option<u64>,
     /// Size in bytes of the memory-side cache (high-bandwidth memory in front of other memory); 0 if there is none.
     pub side_cache: u64,
     /// Number of each online node and the distance to it: 10 is this node, 20 twice as far.
@@ -97,17 +97,18 @@ impl NumaNode {
 }
 
 impl Topology {
-    /// Returns the node with this number. If it has no memory or does not exist, the error lists the nodes with
-    /// memory.
+    /// Returns the node with this number. If it has no memory or does not exist, the error lists the others, as
+    /// [`Topology::nodes_with_memory`] does.
     pub fn node(&self, number: u32) -> Result<&NumaNode, NoSuchNode> {
-        let found = self.nodes.iter().find(|node| node.number == number && node.memory > 0);
+        let found = self.nodes.iter().find(|node| node.number == number && node.memory != Some(0));
         found.ok_or_else(|| NoSuchNode { node: number, nodes: self.nodes_with_memory() })
     }
 
-    /// Returns the nodes on which memory can be placed.
+    /// Returns the nodes on which memory can be placed, with those whose memory is not known: the kernel refuses these
+    /// if they have none.
     #[must_use]
     pub fn nodes_with_memory(&self) -> Bitmap {
-        self.nodes.iter().filter(|node| node.memory > 0).map(|node| node.number).collect()
+        self.nodes.iter().filter(|node| node.memory != Some(0)).map(|node| node.number).collect()
     }
 
     /// Returns the node of a processor.

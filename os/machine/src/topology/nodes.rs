@@ -26,16 +26,17 @@ pub(super) fn nodes(files: &Files<'_>, online: &Bitmap) -> Result<Vec<NumaNode>,
     // difference of a few pages does not show that, and processors without a node may have memory of their own.
     if let [only] = &mut nodes[..]
         && only.cpus == *online
-        && only.memory < memory / 16 * 15
+        && only.memory < memory.map(|all| all / 16 * 15)
     {
         (only.memory, only.free) = (memory, free);
     }
     Ok(nodes)
 }
 
-/// Returns whether the kernel reports NUMA nodes.
-pub(super) fn are_known(files: &Files<'_>) -> bool {
-    files.path(NODE).is_dir()
+/// Returns whether the kernel reports NUMA nodes. One that reports cores (`has_cores`) and no nodes was built without
+/// NUMA: there is one node.
+pub(super) fn are_known(files: &Files<'_>, has_cores: bool) -> bool {
+    files.names(NODE).is_some() || has_cores && files.is_absent(NODE)
 }
 
 fn node(files: &Files<'_>, number: u32, nodes: &Bitmap, online: &Bitmap) -> Result<NumaNode, Unreadable> {
@@ -59,12 +60,12 @@ fn node(files: &Files<'_>, number: u32, nodes: &Bitmap, online: &Bitmap) -> Resu
     })
 }
 
-/// Returns the number of bytes in a line such as `Node 0 MemTotal: 24 kB` or `MemTotal: 24 kB`, or 0 if there is no
-/// line for `name`.
-fn field(text: &str, name: &str) -> u64 {
+/// Returns the number of bytes in a line such as `Node 0 MemTotal: 24 kB` or `MemTotal: 24 kB`, or `None` if there is
+/// no line for `name`.
+fn field(text: &str, name: &str) -> Option<u64> {
     let after =
         |line: &str| line.split_whitespace().skip_while(|word| *word != name).nth(1)?.parse::<u64>().ok();
-    text.lines().find_map(after).unwrap_or(0) << 10
+    text.lines().find_map(after).map(|kib| kib << 10)
 }
 
 #[cfg(test)]
@@ -73,8 +74,8 @@ mod tests {
 
     #[test]
     fn meminfo_lines_are_read() {
-        assert_eq!(field("Node 3 MemTotal:   24 kB\nNode 3 MemFree: 8 kB\n", "MemFree:"), 8 << 10);
-        assert_eq!(field("MemTotal:  24 kB\n", "MemTotal:"), 24 << 10);
-        assert_eq!(field("MemTotal:\n", "MemTotal:"), 0);
+        assert_eq!(field("Node 3 MemTotal:   24 kB\nNode 3 MemFree: 8 kB\n", "MemFree:"), Some(8 << 10));
+        assert_eq!(field("MemTotal:  24 kB\n", "MemTotal:"), Some(24 << 10));
+        assert_eq!(field("MemTotal:\n", "MemTotal:"), None);
     }
 }

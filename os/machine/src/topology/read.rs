@@ -43,8 +43,7 @@ fn topology(root: &Path) -> Result<Topology, Unreadable> {
     caches.sort_by_key(|cache: &Cache| (cache.level, cache.kind, cache.cpus.first()));
     Ok(Topology {
         nodes: nodes::nodes(&files, &online)?,
-        // A kernel that describes its processors but no nodes was built without NUMA: there is one node.
-        nodes_are_known: nodes::are_known(&files) || !cores.is_empty(),
+        nodes_are_known: nodes::are_known(&files, !cores.is_empty()),
         kinds: kinds::kinds(&files, &online)?,
         online,
         packages,

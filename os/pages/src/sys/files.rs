@@ -73,13 +73,20 @@ pub(super) fn memory_file(name: &CStr) -> Result<Descriptor, i32> {
     Descriptor::made(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })
 }
 
-/// Maps a new file of `len` bytes, shared and readable by its owner only.
+/// Maps a new file of `len` bytes, shared and readable by its owner only. Zeros are written, which allocates space on
+/// file systems without `fallocate`, too.
 pub(crate) fn share_file(path: &CStr, len: usize) -> Result<NonNull<u8>, i32> {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: the path is a C string.
     let file = Descriptor::made(unsafe { libc::open(path.as_ptr(), flags, 0o600) })?;
-    // SAFETY: the descriptor is open.
-    checked(unsafe { libc::fallocate(file.0, 0, 0, len as i64) })?;
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let mut written = 0;
+    while written < len {
+        let part = (len - written).min(ZEROS.len());
+        // SAFETY: `ZEROS` has at least `part` bytes.
+        let done = unsafe { libc::write(file.0, ZEROS.as_ptr().cast(), part) };
+        written += usize::try_from(done).map_err(|_| errno())?;
+    }
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping of our own file.
     let at = unsafe { system_mmap(null_mut(), len, rights, libc::MAP_SHARED, file.0, 0) };

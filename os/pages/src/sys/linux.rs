@@ -58,6 +58,15 @@ pub(super) unsafe fn system_madvise(at: *mut c_void, len: usize, advice: c_int) 
     unsafe { libc::syscall(libc::SYS_madvise, at, len, advice) as c_int }
 }
 
+/// Makes the system call `mprotect` directly, for the reason given at [`system_mmap`].
+///
+/// # Safety
+/// The requirements are those of `mprotect(2)`.
+pub(super) unsafe fn system_mprotect(at: *mut c_void, len: usize, protection: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_mprotect, at, len, protection) as c_int }
+}
+
 /// Makes the system call `mremap` directly, for the reason given at [`system_mmap`].
 ///
 /// # Safety
@@ -136,7 +145,7 @@ pub(crate) fn commit(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
     }
     // PROT_NONE memory is not charged; this is where the kernel may say ENOMEM.
     // SAFETY: the range lies inside a `Reserved`, so its protection is ours to change.
-    checked(unsafe { libc::mprotect(at.as_ptr().cast(), len, READ_WRITE) })?;
+    checked(unsafe { system_mprotect(at.as_ptr().cast(), len, READ_WRITE) })?;
     // A kernel without THP answers EINVAL; callers report that once.
     let _ = advise(at, len, kind);
     Ok(())
@@ -160,7 +169,7 @@ fn commit_pool(at: NonNull<u8>, len: usize, flags: c_int) -> Result<(), i32> {
 
 pub(crate) fn guard(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: the range lies inside a `Reserved`, so its protection is ours to change.
-    checked(unsafe { libc::mprotect(at.as_ptr().cast(), len, libc::PROT_NONE) })
+    checked(unsafe { system_mprotect(at.as_ptr().cast(), len, libc::PROT_NONE) })
 }
 
 pub(crate) fn decommit(at: NonNull<u8>, len: usize) -> Result<(), i32> {
@@ -269,7 +278,7 @@ pub(crate) unsafe fn protect(address: usize, len: usize, writable: bool) -> Resu
     let protection = if writable { READ_WRITE } else { libc::PROT_READ };
     let at = core::ptr::with_exposed_provenance_mut::<c_void>(start);
     // SAFETY: the caller's promise; the pages stay readable.
-    checked(unsafe { libc::mprotect(at, end - start, protection) })
+    checked(unsafe { system_mprotect(at, end - start, protection) })
 }
 
 pub(crate) fn base_page() -> usize {

@@ -6,7 +6,7 @@
     reason = "numbers of the kernel's interface"
 )]
 
-use super::linux::{errno, system_madvise, system_mmap, system_mremap, system_munmap};
+use super::linux::{errno, system_madvise, system_mmap, system_mprotect, system_mremap, system_munmap};
 use core::ffi::{c_int, c_void};
 
 /// Makes the system call `mmap` and returns the address or `-errno`.
@@ -57,7 +57,7 @@ pub(crate) unsafe fn raw_madvise(at: *mut c_void, len: usize, advice: c_int) -> 
 /// The requirements are those of `mprotect(2)`.
 pub(crate) unsafe fn raw_mprotect(at: *mut c_void, len: usize, protection: c_int) -> isize {
     // SAFETY: the caller's promise.
-    answer(unsafe { libc::mprotect(at, len, protection) })
+    answer(unsafe { system_mprotect(at, len, protection) })
 }
 
 /// Makes the system call `mremap` and returns the address or `-errno`.

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_sign_loss, reason = "numbers of the kernel's interface")]
 
+use super::call::raw_call;
 use super::files::{Descriptor, open};
 use super::linux::{base_page, errno};
 use core::ffi::CStr;
@@ -78,15 +79,17 @@ impl ScanRequest {
 
     /// Makes the request, and calls `f` for each run of pages that match.
     fn each(mut self, file: &Descriptor, mut f: impl FnMut(&ScannedRegion)) -> Result<(), i32> {
-        const PAGEMAP_SCAN: u64 = 0xC060_6610;
+        const PAGEMAP_SCAN: usize = 0xC060_6610;
         let mut regions = [ScannedRegion::default(); 64];
         self.vec = regions.as_mut_ptr() as u64;
         self.vec_len = regions.len() as u64;
         while self.start < self.end {
+            let arguments = [file.0 as usize, PAGEMAP_SCAN, (&raw mut self).addr(), 0, 0, 0];
+            // By our own instruction: a filter of system calls would pin the pages that the request names.
             // SAFETY: the request has the layout the kernel documents, and names a live vector.
-            let count = unsafe { libc::ioctl(file.0, PAGEMAP_SCAN as _, &raw mut self) };
+            let count = unsafe { raw_call(libc::SYS_ioctl, arguments) };
             if count < 0 {
-                return Err(errno());
+                return Err(i32::try_from(-count).unwrap_or_default());
             }
             regions[..count as usize].iter().for_each(&mut f);
             if self.walk_end <= self.start {

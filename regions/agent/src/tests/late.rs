@@ -16,7 +16,7 @@ use std::io::{Read as _, Write as _};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[path = "../../../store/tests/common/queue.rs"]
 mod queue_checks;
@@ -29,6 +29,8 @@ const THREADS: usize = 3;
 pub(super) struct Traffic {
     now: AtomicUsize,
     pub(super) most: AtomicUsize,
+    /// Number of transfers in flight before which none ends.
+    least: AtomicUsize,
 }
 
 /// A queue that makes a transfer only when it ends. The newest transfers end first, a few at a time.
@@ -39,6 +41,8 @@ pub(super) struct LateQueue<S> {
     transfers: SplitTransfers,
     started: Vec<(usize, Transfer)>,
     traffic: Arc<Traffic>,
+    /// When transfers end in any case, so that a test fails instead of waiting for good.
+    deadline: Instant,
 }
 
 impl<S> LateQueue<S> {
@@ -54,7 +58,14 @@ impl<S> LateQueue<S> {
             transfers: SplitTransfers::new(depth),
             started: Vec::new(),
             traffic: Arc::clone(traffic),
+            deadline: Instant::now() + Duration::from_secs(30),
         }
+    }
+
+    /// Returns whether transfers wait until more of them are in flight.
+    fn waits_for_more(&self) -> bool {
+        let [most, least] = [&self.traffic.most, &self.traffic.least].map(|it| it.load(Ordering::SeqCst));
+        most < least && Instant::now() < self.deadline
     }
 }
 
@@ -81,6 +92,9 @@ impl<S: PageStore> TransferQueue for LateQueue<S> {
     fn flush(&mut self) {}
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
         std::thread::sleep(wait.min(Duration::from_micros(300)));
+        if self.waits_for_more() {
+            return;
+        }
         for (of, transfer) in self.started.drain(self.started.len().saturating_sub(3)..) {
             // SAFETY: the bytes belong to the transfer.
             let bytes = unsafe { self.memory.bytes(transfer.memory) };
@@ -148,10 +162,10 @@ fn late() -> (PageStorage, Arc<Traffic>) {
     (PageStorage::Provider(Box::new(LateProvider { remote, traffic: Arc::clone(&traffic) })), traffic)
 }
 
-/// Returns two agents with late queues: one whose stores the program does not map, and one some of whose stores it
-/// maps.
-fn storages() -> [Name; 2] {
-    [agent(late().0), agent(near_and_late())]
+/// Returns the names of two agents with late queues: one whose stores the program does not map, and one some of whose
+/// stores it maps. Each agent starts when the iterator reaches it.
+fn storages() -> impl Iterator<Item = Name> {
+    [late().0, near_and_late()].into_iter().map(agent)
 }
 
 fn open(store: &AgentStore) -> Box<dyn TransferQueue> {
@@ -177,6 +191,7 @@ fn transfers_end_in_any_order_and_move_the_right_bytes() {
 #[test]
 fn many_transfers_are_in_flight() {
     let (storage, traffic) = late();
+    traffic.least.store(DEPTH + 1, Ordering::SeqCst);
     let store = store(&agent(storage));
     let mut queue = open(&store);
     (0..32).for_each(|page| start(&mut *queue, Direction::Write, page, 0..1));
@@ -271,8 +286,13 @@ fn agent_death_ends_all_transfers() {
     store.reserve(0, BYTES as u64).unwrap();
     let mut queue = open(&store);
     moves_the_right_bytes(&mut *queue, 4);
-    // SAFETY: the process is a child of this one.
-    unsafe { libc::kill(pid, libc::SIGSTOP) };
+    // The signal only asks for the stop: the agent could still serve a transfer before `waitpid` reports it.
+    // SAFETY: the process is a child of this one, and a null pointer asks for no status.
+    let stopped = unsafe {
+        libc::kill(pid, libc::SIGSTOP);
+        libc::waitpid(pid, std::ptr::null_mut(), libc::WUNTRACED)
+    };
+    assert_eq!(stopped, pid);
     (0..32).for_each(|page| start(&mut *queue, Direction::Write, page, 0..1));
     queue.flush();
     // SAFETY: as above.

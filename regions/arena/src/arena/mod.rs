@@ -113,6 +113,11 @@ impl<B: Backing> Arena<B> {
         self.limit = bytes;
     }
 
+    /// Lowers the limit so that only the part `1 / sharers` of the room that is left may become warm.
+    pub fn share_limit(&mut self, sharers: usize) {
+        self.limit = self.limit.min(self.spans.warm() * SPAN + self.room() / sharers);
+    }
+
     /// Returns the number of bytes that may still become warm before the limit is reached.
     #[must_use]
     pub fn room(&self) -> usize {

@@ -55,13 +55,20 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// Registers the mapped ranges of `segments` with `faults`. The caller has opened `faults` in `broker`'s thread, or
-    /// in the program's first thread if faults are signals.
-    pub fn new(broker: Arc<Broker>, faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
+    /// Registers the mapped ranges of `segments` with `faults`, without the addresses `outside`, at which the program
+    /// mapped something else. The caller has opened `faults` in `broker`'s thread, or in the program's first thread if
+    /// faults are signals.
+    pub fn new(
+        broker: Arc<Broker>,
+        faults: Userfault,
+        segments: Segments,
+        outside: Ranges,
+    ) -> Result<Linux, FaultError> {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
         let staging = Staging::new()?;
-        let (outside, gate, fault_queue) = (RankedMutex::default(), Gate::default(), FaultQueue::default());
+        let (outside, gate, fault_queue) =
+            (RankedMutex::new(outside), Gate::default(), FaultQueue::default());
         let mut kernel = Linux {
             broker,
             faults,

@@ -3,7 +3,7 @@ use crate::Segments;
 use largesse_pages::fault::{OPEN_METHODS, Userfault};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::{MAX_TRANSFER, Policies};
-use largesse_store::{Broker, StoreError};
+use largesse_store::{Broker, Ranges, StoreError};
 use std::sync::mpsc;
 
 /// A store for tests in which no page is ever written.
@@ -41,7 +41,7 @@ fn late_fault_is_served_by_the_ordinary_handler() {
     let (at, page) = (range.start().as_ptr().expose_provenance(), base_page());
     let mut segments = Segments::new();
     segments.add(at, SPAN / page, SPAN / page);
-    let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
+    let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone(), Ranges::new()).unwrap();
     let pager = Pager::new(kernel, Nothing, segments, SPAN / page, Policies::baseline(1)).unwrap();
     let pager = Arc::new(pager);
     let on_cpu = &pager.kernel().on_cpu;

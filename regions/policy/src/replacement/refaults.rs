@@ -23,7 +23,7 @@ struct DistanceClass {
 
 impl Refaults {
     /// Counts `pages` pages that refault at `distance`.
-    pub(super) fn add(&mut self, pages: u32, distance: u32) {
+    pub fn add(&mut self, pages: u32, distance: u32) {
         let class = &mut self.0[distance.max(1).ilog2() as usize];
         class.pages += u64::from(pages);
         class.distance += u64::from(pages) * u64::from(distance);

@@ -1,13 +1,17 @@
 //! Set dueling (Qureshi et al., ISCA 2007) for the size of transfer units: sizes are compared in space, not in time.
 //!
 //! A program without marks gives no measure of progress, so that times at one size and later at another cannot be
-//! compared. But a program treats most of its blocks alike. A few leader blocks, chosen by their numbers, use units
-//! of half the size in force, a few others units of twice the size, and the costs of these classes of blocks are
+//! compared. But a program treats most of its blocks alike. A few leader blocks, chosen by their numbers, use smaller
+//! units than those in force, a few others units of twice the size, and the costs of these classes of blocks are
 //! compared:
 //!
 //! ```text
-//!   blocks  | = | = | ½ | = | = | = | 2 | = | = | ½ | …     cost ½ < cost = ?  then halve
+//!   blocks  | = | = | < | = | = | = | 2 | = | = | < | …     cost < less than cost = ?  then smaller units
 //! ```
+//!
+//! Below 32 pages the smaller size is half of the size in force, from 32 pages on an eighth, but at least 8 pages. With
+//! half, random accesses hardly show that a large unit is too large: a unit that was evicted is soon used again, be it
+//! whole or half, so that blocks of both sizes fill nearly the same number of pages.
 //!
 //! Programs have phases which want different sizes. Time is therefore counted in epochs: one ends when as many pages
 //! were filled as the program has. A gain within an epoch must be large to count; a gain that lasts for a *tuning
@@ -23,32 +27,36 @@
 //! blocks differ more in how many of their pages are still resident.
 
 use super::blocks::{BlockCosts, EvictionPrice};
-use super::gains::{DOUBLE, Gains, HALF, SIGNIFICANT};
+use super::gains::{DOUBLE, Gains, SIGNIFICANT, SMALLER};
 use super::leaders::{LeaderBlocks, LeaderClass, REDUCTION, block};
 use super::parts::{RegionPart, RegionParts};
 use crate::MAX_TRANSFER;
 use core::ops::Range;
 
-/// Number of fills between two comparisons of the sizes, and number of fills in leader blocks of half the size before
+/// Number of fills between two comparisons of the sizes, and number of fills in leader blocks of a smaller size before
 /// the first comparison.
 const CHECK_INTERVAL: u64 = 128;
 /// Number of fills after which new leader blocks are chosen if a class of leader blocks has too few.
 const MAX_EPOCH_FILLS: u64 = 8192;
 /// Required gain at the end of a tuning window: the share of the waiting time that a change of the size must save.
 const GAIN: f64 = 0.05;
-/// Required gain of halving (`[0]`) and doubling (`[1]`) the size after one epoch, as a share of the waiting time.
+/// Required gain of smaller (`[0]`) and of doubled (`[1]`) units after one epoch, as a share of the waiting time.
 /// After *n* epochs it is divided by the square root of *n*, because a short observation may cover only one phase of
 /// the program. Doubling must gain more: units that are too large can cost hundreds of times as much as the best size,
 /// and units that are too small only a few times as much.
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
-/// Required gain of halving (`[0]`) and doubling (`[1]`) the size within the first epoch, as a share of the waiting
-/// time, in place of [`GAIN_EARLY`]. A size that has lasted for a tuning window changes before the end of the next one
+/// Required gain of smaller (`[0]`) and of doubled (`[1]`) units within the first epoch, as a share of the waiting time,
+/// in place of [`GAIN_EARLY`]. A size that has lasted for a tuning window changes before the end of the next one
 /// only if some consecutive epochs gain the larger of the two shares.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
 /// Required gain of doubling the size, as a share of the waiting time, if the program uses all pages of each block. It
 /// holds once as many epochs as the backoff have passed. Since larger units then fill no pages in vain, a wrong change
 /// costs little.
 const GAIN_WHOLE: f64 = 0.1;
+/// Smallest size in pages of a large unit, which is compared with an eighth of its size, but at least 8 pages.
+const LARGE: usize = 32;
+/// Divisor of the size of large units.
+const LARGE_STEP: usize = 8;
 /// Factor on the required gain of a second change of the size in the same direction, in the first epoch after the first
 /// change.
 const SAME_WAY: f64 = 0.25;
@@ -118,11 +126,11 @@ pub struct SetDuel {
     backoff: f64,
     /// Whether the first fill was seen or is about to happen.
     begun: bool,
-    /// The direction of the last change of the size, halving or doubling; `None` before the first one.
+    /// The direction of the last change of the size, smaller or doubled; `None` before the first one.
     last_way: Option<usize>,
     /// Whether evidence from at least one whole epoch is needed for a change of the size.
     whole_epochs: bool,
-    /// Whether halving and doubling were significantly worse at the end of the last epoch.
+    /// Whether smaller units and doubled ones were significantly worse at the end of the last epoch.
     worse: [bool; 2],
 }
 
@@ -169,7 +177,7 @@ impl SetDuel {
     #[must_use]
     pub fn unit_at(&self, page: usize) -> usize {
         match self.leaders.class(page / block(self.unit)) {
-            Some(LeaderClass::Half) => self.size(HALF),
+            Some(LeaderClass::Smaller) => self.size(SMALLER),
             Some(LeaderClass::Double) => self.size(DOUBLE),
             Some(LeaderClass::Same) | None => self.unit,
         }
@@ -184,7 +192,7 @@ impl SetDuel {
     /// Makes the duel for a part of the region that becomes a region of its own, with units of `unit` pages.
     #[must_use]
     pub fn split_off(&self, unit: usize) -> SetDuel {
-        let last_way = (unit != self.unit).then_some(if unit < self.unit { HALF } else { DOUBLE });
+        let last_way = (unit != self.unit).then_some(if unit < self.unit { SMALLER } else { DOUBLE });
         let backoff = (self.backoff * 2.0).min(MAX_BACKOFF);
         let SetDuel { leaders, begun, whole_epochs, .. } = *self;
         SetDuel { backoff, last_way, leaders, begun, whole_epochs, ..SetDuel::new(unit) }
@@ -242,11 +250,11 @@ impl SetDuel {
         }
     }
 
-    /// Returns the direction (halving or doubling) in which units cost clearly less, for all blocks (`None`) or for a
+    /// Returns the direction (smaller or doubled) in which units cost clearly less, for all blocks (`None`) or for a
     /// part of the region. Begins the next epoch or tuning window if one ends.
     fn better_way(&mut self, costs: Costs) -> Option<(Option<RegionPart>, usize)> {
         let epochs = self.epoch.pages as f64 / costs.epoch_pages.max(1) as f64;
-        let enough = self.epoch.blocks[LeaderClass::Half as usize].fills() >= CHECK_INTERVAL;
+        let enough = self.epoch.blocks[LeaderClass::Smaller as usize].fills() >= CHECK_INTERVAL;
         let Some(epoch) = self.seen(epochs, costs).filter(|_| enough) else {
             if epochs >= WINDOW && self.epoch.fills >= MAX_EPOCH_FILLS {
                 // Otherwise a small region would have too few leader blocks forever.
@@ -260,7 +268,7 @@ impl SetDuel {
         let epoch_ends = epochs >= if self.settled { MIN_SETTLED_EPOCHS } else { 1.0 };
         let window_ends =
             all.epochs >= self.backoff * if self.reduced { WINDOW * REDUCTION as f64 } else { WINDOW };
-        let open = [HALF, DOUBLE].map(|way| self.size(way) != self.unit);
+        let open = [SMALLER, DOUBLE].map(|way| self.size(way) != self.unit);
         let least = if window_ends { [GAIN; 2] } else { early };
         // One phase does not change a size that lasted: some epochs alone must gain much, and all together count only
         // after the time in which a new size would have been judged.
@@ -280,7 +288,7 @@ impl SetDuel {
             }
             self.worse = all.worse(early);
         }
-        let all_worse = [HALF, DOUBLE].iter().all(|&way| self.worse[way] || !open[way]);
+        let all_worse = [SMALLER, DOUBLE].iter().all(|&way| self.worse[way] || !open[way]);
         if window_ends || epoch_ends && all_worse {
             (self.settled, self.reduced) = (true, true);
             self.next_window(costs);
@@ -296,7 +304,7 @@ impl SetDuel {
     fn early(&self, gains: Gains) -> [f64; 2] {
         let epochs = gains.epochs;
         let just_changed = !self.settled && self.gains.epochs <= 0.0;
-        let mut least = [HALF, DOUBLE].map(|way| {
+        let mut least = [SMALLER, DOUBLE].map(|way| {
             let gain = match epochs < 1.0 {
                 true if self.whole_epochs => [f64::INFINITY; 2],
                 true => GAIN_AT_ONCE,
@@ -318,7 +326,7 @@ impl SetDuel {
         Gains::seen(samples, epochs, self.prices(costs), costs.evict_ns)
     }
 
-    /// Returns the prices of the evictions that a fill causes, for halving and doubling.
+    /// Returns the prices of the evictions that a fill causes, for smaller units and doubled ones.
     ///
     /// The local memory that pages take from others has the same price for all sizes. With a price for each size, large
     /// units would seem cheap, because they take local memory from the others. For the same reason, doubling is not
@@ -335,7 +343,9 @@ impl SetDuel {
     /// Begins an epoch with other leader blocks.
     fn next_epoch(&mut self, costs: Costs) {
         self.epoch = Epoch::default();
-        self.leaders = self.leaders.next(costs.epoch_pages, self.unit, self.reduced, self.worse);
+        // A much smaller size is often worse for most of a region, and better for a part that only leaders can find.
+        let worse = [self.worse[SMALLER] && self.size(SMALLER) * 2 == self.unit, self.worse[DOUBLE]];
+        self.leaders = self.leaders.next(costs.epoch_pages, self.unit, self.reduced, worse);
     }
 
     /// Begins a tuning window, and drops the observations of the last one.
@@ -346,7 +356,11 @@ impl SetDuel {
 
     /// Returns the size after a change in this direction.
     fn size(&self, way: usize) -> usize {
-        if way == HALF { (self.unit / 2).max(1) } else { (self.unit * 2).min(MAX_TRANSFER) }
+        match (way, self.unit) {
+            (SMALLER, LARGE..) => (self.unit / LARGE_STEP).max(LARGE / 4),
+            (SMALLER, _) => (self.unit / 2).max(1),
+            _ => (self.unit * 2).min(MAX_TRANSFER),
+        }
     }
 }
 

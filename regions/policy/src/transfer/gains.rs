@@ -2,8 +2,8 @@
 
 use super::blocks::{EvictionPrice, Sample};
 
-/// Indices of the two directions of a change of the size in force: halving, and doubling (`DOUBLE`).
-pub(super) const HALF: usize = 0;
+/// Indices of the two directions of a change of the size in force: smaller, and doubled (`DOUBLE`).
+pub(super) const SMALLER: usize = 0;
 pub(super) const DOUBLE: usize = 1;
 /// Index of the comparison of doubling that is made per page instead of per block.
 const BY_PAGE: usize = 2;
@@ -13,7 +13,7 @@ pub(super) const SIGNIFICANT: f64 = 3.0;
 /// sizes.
 const WHOLE: f64 = 0.1;
 
-/// The gains per filled page by halving and by doubling the size of transfer units.
+/// The gains per filled page by smaller and by doubled transfer units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gains {
     pub(super) epochs: f64,
@@ -21,26 +21,26 @@ pub(super) struct Gains {
     pub(super) pages: f64,
     /// Mean time in nanoseconds for which the program waits for a page.
     pub(super) waits: f64,
-    /// Nanoseconds per page that a change saves, each with the square of its standard error: halving and doubling by a
-    /// comparison of blocks, and doubling by a comparison of pages.
+    /// Nanoseconds per page that a change saves, each with the square of its standard error: smaller units and doubled
+    /// ones by a comparison of blocks, and doubled ones by a comparison of pages.
     pub(super) less: [(f64, f64); 3],
     /// The variation of `less` between epochs: sums of squared differences from the mean.
     spread: [f64; 3],
-    /// Share of the filled pages that halving and doubling save.
+    /// Share of the filled pages that smaller units and doubled ones save.
     pub(super) fewer: [f64; 2],
 }
 
 impl Gains {
-    /// Compares leader blocks of half the size, the size in force and twice the size. `prices` are those of evictions
-    /// for halving and doubling, and `evict_ns` nanoseconds per page are added to the waiting time for them. Returns
-    /// `None` if there are too few blocks of a class.
+    /// Compares leader blocks of a smaller size, the size in force and twice the size. `prices` are those of evictions
+    /// for smaller units and doubled ones, and `evict_ns` nanoseconds per page are added to the waiting time for them.
+    /// Returns `None` if there are too few blocks of a class.
     pub(super) fn seen(
         samples: [Sample<'_>; 3],
         epochs: f64,
         prices: [EvictionPrice; 2],
         evict_ns: f64,
     ) -> Option<Gains> {
-        let [half, same, double] = samples;
+        let [smaller, same, double] = samples;
         let (pages, ns) = same.of_one();
         let by_block = |other: Sample<'_>, price: EvictionPrice| {
             let (less, square) = same.less(other, price)?;
@@ -48,11 +48,11 @@ impl Gains {
         };
         // Blocks that are used whole fill the same pages at each size, so that these occupy the same memory. Larger
         // units only make fewer evictions.
-        let by_unit = EvictionPrice { room: 0.0, ..prices[HALF] };
+        let by_unit = EvictionPrice { room: 0.0, ..prices[SMALLER] };
         let [(mine, my_square), (others, square)] = [same, double].map(|it| it.of_page(by_unit));
         let by_page = (mine - others, my_square + square);
-        let less = [by_block(half, prices[HALF])?, by_block(double, prices[DOUBLE])?, by_page];
-        let fewer = [half, double].map(|it| same.fewer(it));
+        let less = [by_block(smaller, prices[SMALLER])?, by_block(double, prices[DOUBLE])?, by_page];
+        let fewer = [smaller, double].map(|it| same.fewer(it));
         // A gain is a share of the time that the program waits, which does not include the price of later refaults.
         let waits = ns / pages.max(1.0) + evict_ns;
         Some(Gains { epochs, pages: pages * same.len() as f64, waits, less, spread: [0.0; 3], fewer })
@@ -72,7 +72,7 @@ impl Gains {
         }
         let mean = self.mean(next, [self.epochs / epochs, next.epochs / epochs]);
         let both = self.epochs * next.epochs / epochs;
-        let spread = [HALF, DOUBLE, BY_PAGE].map(|way| {
+        let spread = [SMALLER, DOUBLE, BY_PAGE].map(|way| {
             let step = next.less[way].0 - self.less[way].0;
             self.spread[way] + next.spread[way] + step * step * both
         });
@@ -91,7 +91,7 @@ impl Gains {
 
     /// Returns the mean of two gains, weighted by `mine` and `others`.
     fn mean(self, next: Gains, [mine, others]: [f64; 2]) -> Gains {
-        let less = [HALF, DOUBLE, BY_PAGE].map(|way| {
+        let less = [SMALLER, DOUBLE, BY_PAGE].map(|way| {
             let ((less, square), (next_less, next_square)) = (self.less[way], next.less[way]);
             (less * mine + next_less * others, square * mine * mine + next_square * others * others)
         });
@@ -101,14 +101,14 @@ impl Gains {
             pages: mean(&|it| it.pages),
             waits: mean(&|it| it.waits),
             less,
-            spread: [HALF, DOUBLE, BY_PAGE].map(|way| mean(&|it| it.spread[way])),
-            fewer: [HALF, DOUBLE].map(|way| mean(&|it| it.fewer[way])),
+            spread: [SMALLER, DOUBLE, BY_PAGE].map(|way| mean(&|it| it.spread[way])),
+            fewer: [SMALLER, DOUBLE].map(|way| mean(&|it| it.fewer[way])),
         }
     }
 
-    /// Returns whether the program uses blocks whole: half and twice the size fill about as many pages.
+    /// Returns whether the program uses blocks whole: the smaller and twice the size fill about as many pages.
     pub(super) fn whole(self) -> bool {
-        self.fewer[HALF] < WHOLE && -self.fewer[DOUBLE] < WHOLE
+        self.fewer[SMALLER] < WHOLE && -self.fewer[DOUBLE] < WHOLE
     }
 
     /// Returns the gain of a direction, and its standard error. If blocks are used whole, the gain of doubling is often
@@ -131,7 +131,7 @@ impl Gains {
     /// Returns for each direction whether it is better by at least its share in `least` of the waiting time, and by
     /// `errors` standard errors. With a `sign` of -1, returns whether it is worse.
     fn sure(self, least: [f64; 2], errors: f64, sign: f64) -> [bool; 2] {
-        [HALF, DOUBLE].map(|way| {
+        [SMALLER, DOUBLE].map(|way| {
             let (less, error) = self.gain(way);
             less * sign > errors * error && less * sign > self.waits * least[way]
         })
@@ -141,9 +141,9 @@ impl Gains {
     /// time, and `errors` standard errors.
     pub(super) fn best(self, least: [f64; 2], errors: f64) -> Option<usize> {
         match self.sure(least, errors, 1.0) {
-            [true, true] if self.less[HALF].0 > self.gain(DOUBLE).0 => Some(HALF),
+            [true, true] if self.less[SMALLER].0 > self.gain(DOUBLE).0 => Some(SMALLER),
             [_, true] => Some(DOUBLE),
-            [true, false] => Some(HALF),
+            [true, false] => Some(SMALLER),
             [false, false] => None,
         }
     }

@@ -1,25 +1,25 @@
 //! Chooses the leader blocks, which try other sizes of transfer units.
 
-use super::gains::{DOUBLE, HALF};
+use super::gains::{DOUBLE, SMALLER};
 use crate::MAX_TRANSFER;
 
 /// The class of a leader block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaderClass {
-    /// Uses units of half the size in force.
-    Half = 0,
+    /// Uses units of a smaller size than the one in force.
+    Smaller = 0,
     /// Uses units of the size in force, for comparison.
     Same = 1,
     /// Uses units of twice the size in force.
     Double = 2,
 }
 
-/// One block in this number is a leader of half the size, and another one is a leader of twice the size. Large regions
+/// One block in this number is a leader of a smaller size, and another one is a leader of twice the size. Large regions
 /// have fewer leaders ([`MAX_LEADERS`]).
 const LEADER_SHARE: usize = 12;
 /// Number of leaders of the size in force for each leader of another size.
 const SAME_SHARE: usize = 3;
-/// Approximate upper bound of the number of leader blocks of half the size, and of that of twice the size.
+/// Approximate upper bound of the number of leader blocks of a smaller size, and of that of twice the size.
 const MAX_LEADERS: usize = 4096;
 /// Size of a leader block in transfer units. It is small so that a small array has leaders of each class, too.
 const BLOCK_UNITS: usize = 8;
@@ -38,9 +38,9 @@ pub(super) fn block(unit: usize) -> usize {
 /// Which blocks are leaders in one epoch, chosen by a hash of the block numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaderBlocks {
-    /// Whether sampling of half the size (`[0]`) and of twice the size (`[1]`) is reduced.
+    /// Whether sampling of the smaller size (`[0]`) and of twice the size (`[1]`) is reduced.
     reduced: [bool; 2],
-    /// One block in this number is a leader of half the size, and another one is a leader of twice the size.
+    /// One block in this number is a leader of a smaller size, and another one is a leader of twice the size.
     share: usize,
     /// Number that is added to the hash, so that each epoch has other leaders.
     salt: usize,
@@ -65,7 +65,7 @@ impl LeaderBlocks {
         let hash = (block.wrapping_add(self.salt << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 40;
         let tried = |way: usize| !self.reduced[way] || (hash / self.share).is_multiple_of(REDUCTION);
         match hash % self.share {
-            0 => tried(HALF).then_some(LeaderClass::Half),
+            0 => tried(SMALLER).then_some(LeaderClass::Smaller),
             1 => tried(DOUBLE).then_some(LeaderClass::Double),
             it if it < 2 + SAME_SHARE => Some(LeaderClass::Same),
             _ => None,
@@ -87,7 +87,7 @@ mod tests {
         let count = |reduced: bool, worse: [bool; 2]| {
             let leaders = LeaderBlocks::new().next(0, 4, reduced, worse);
             let of = |class: LeaderClass| (0..100_000).filter(|&it| leaders.class(it) == Some(class)).count();
-            [LeaderClass::Half, LeaderClass::Same, LeaderClass::Double].map(of)
+            [LeaderClass::Smaller, LeaderClass::Same, LeaderClass::Double].map(of)
         };
         let near = |got: [usize; 3], wanted: [usize; 3]| {
             got.iter().zip(wanted).all(|(&got, wanted)| got.abs_diff(wanted) * 10 < wanted)

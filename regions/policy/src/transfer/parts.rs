@@ -21,7 +21,7 @@ const PARTS: usize = 8;
 const SIGNIFICANT_PART: f64 = 4.0;
 /// Number of epochs of a part before it may be split off: enough for more than one phase of the program.
 const MIN_EPOCHS: f64 = 3.0;
-/// Approximate number of leader blocks of half the size, and of twice the size, that are compared in one part.
+/// Approximate number of leader blocks of a smaller size, and of twice the size, that are compared in one part.
 const BLOCKS: usize = 6;
 /// Largest weight of the gains of earlier epochs, as a number of epochs.
 const MAX_EPOCHS: f64 = 64.0;
@@ -49,7 +49,7 @@ pub struct RegionPart {
 }
 
 impl RegionParts {
-    /// Adds the leader blocks of an epoch, by class (half the size, the size in force, twice the size). They also show
+    /// Adds the leader blocks of an epoch, by class (a smaller size, the size in force, twice the size). They also show
     /// the extent of the region. `epochs_of` converts a number of pages that were filled in leaders of the size in
     /// force to epochs of the region, from which the epochs of each part follow.
     pub(super) fn add(

@@ -121,7 +121,7 @@ impl File {
                 opened => opened.map(|fd| (fd, cached)),
             };
             opened.map(|(fd, cached)| File { fd, cached }).map_err(|error| StoreError::System {
-                call: "open /proc/self/task/…/fd",
+                call: "open /proc/self/task/TID/fd",
                 errno: error.raw_os_error().unwrap_or(0),
             })
         };

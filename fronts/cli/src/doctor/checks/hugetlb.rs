@@ -2,20 +2,22 @@
 
 use crate::doctor::finding::Subject::Hugetlb;
 use crate::doctor::finding::{Finding, Status};
+use crate::doctor::live::{Live, Verdict};
 use crate::doctor::tree::Tree;
+use largesse_machine::Unread;
 use largesse_machine::room::Mount;
+use largesse_terminal::say::counted;
 use largesse_terminal::size;
 
 const POOLS: &str = "/sys/kernel/mm/hugepages";
 const MOUNTS: &str = "/proc/self/mountinfo";
 const NODES: &str = "/sys/devices/system/node";
 
-pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live) -> Vec<Finding> {
     let mut pools: Vec<(u64, String)> =
         tree.list(POOLS).into_iter().filter_map(|name| Some((kib(&name)?, name))).collect();
     if let Some(unread) = tree.unread(POOLS) {
-        let why = format!("{unread}: whether there is a pool for --pages hugetlb is not known");
-        return vec![Finding::unread(Hugetlb, "hugetlb", &unread).why(why)];
+        return vec![unreadable(&unread, live.trial("hugetlb"))];
     }
     if pools.is_empty() {
         return vec![
@@ -37,6 +39,21 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
         findings.extend(tree.number("/proc/sys/vm/hugetlb_shm_group").map(shared_by));
     }
     findings
+}
+
+/// Returns the finding about pools that cannot be read, from the `verdict` of a trial with pages of 2 MiB.
+fn unreadable(unread: &Unread, verdict: Option<Verdict>) -> Finding {
+    match verdict {
+        Some(Verdict::Granted) => {
+            Finding::new(Hugetlb, Status::Ok, "hugetlb", "given: a trial got a page of 2 MiB")
+                .why(unread.to_string())
+        }
+        tried => {
+            let trial = if tried.is_some() { "; a trial got no page of 2 MiB" } else { "" };
+            let why = format!("{unread}{trial}: whether there is a pool for --pages hugetlb is not known");
+            Finding::unread(Hugetlb, "hugetlb", unread).why(why)
+        }
+    }
 }
 
 /// Numbers of pages of a hugetlb pool, or of one node's part of a pool.
@@ -96,7 +113,11 @@ fn pool(kib: u64, pool: PoolCounts, nodes: &[(u32, u64)]) -> Finding {
         };
     }
     let PoolCounts { pages, free, reserved, surplus, on_demand } = pool;
-    let mut now = format!("{pages} pages ({}), {free} free, {reserved} reserved", size(pages * (kib << 10)));
+    let mut now = format!(
+        "{} ({}), {free} free, {reserved} reserved",
+        counted(pages, "page"),
+        size(pages * (kib << 10))
+    );
     if surplus + on_demand > 0 {
         now += &format!(", {surplus} of {on_demand} on demand");
     }
@@ -152,6 +173,12 @@ mod tests {
         check(PoolCounts { free: 0, on_demand: 4, surplus: 4, ..some }, Status::Advice);
         check(PoolCounts { on_demand: 4, ..PoolCounts::default() }, Status::Ok);
         check(PoolCounts::default(), Status::Info);
+    }
+
+    #[test]
+    fn single_page_is_singular() {
+        let one = PoolCounts { pages: 1, free: 1, ..PoolCounts::default() };
+        assert_eq!(pool(2048, one, &[]).now, "1 page (2 MiB), 1 free, 0 reserved");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::tree::Tree;
 pub(crate) fn all(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let mut findings = system::findings(tree, live, machine);
     findings.extend(thp::findings(tree, live, machine));
-    findings.extend(hugetlb::findings(tree));
+    findings.extend(hugetlb::findings(tree, live));
     findings.extend(limits::findings(tree, machine));
     findings.extend(cgroup::findings(tree, machine));
     findings.extend(container::findings(tree, live, machine));

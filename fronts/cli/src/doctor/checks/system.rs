@@ -43,7 +43,7 @@ const FEATURES: &[Feature] = &[
 const OLDEST: (u32, u32) = (5, 10);
 
 pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
-    let mut findings = vec![kernel(tree, live, machine), cores(machine.cores)];
+    let mut findings = vec![kernel(tree, live, machine), processors(machine.processors)];
     let known = || Finding::new(About, Status::Ok, "nodes", machine.nodes.unwrap_or(1).to_string());
     let nodes = tree.unread(WITH_MEMORY).map(|unread| Finding::unread(About, "nodes", &unread));
     findings.push(nodes.unwrap_or_else(known));
@@ -83,13 +83,14 @@ fn has(feature: &Feature, live: &Live, machine: &MachineFacts) -> bool {
     live.trial(feature.trial).map_or(machine.version >= feature.since, |verdict| verdict == Verdict::Granted)
 }
 
-fn cores(cores: usize) -> Finding {
-    let finding = Finding::new(About, Status::Ok, "cores", cores.to_string());
-    if cores > 1 {
-        return finding;
+fn processors(count: Option<usize>) -> Finding {
+    let finding = |status, now| Finding::new(About, status, "processors", now);
+    match count {
+        None => finding(Status::Info, "not known".to_owned()),
+        Some(one @ ..=1) => finding(Status::Info, one.to_string())
+            .why("pages are not filled ahead of need, which takes a second processor"),
+        Some(more) => finding(Status::Ok, more.to_string()),
     }
-    Finding { status: Status::Info, ..finding }
-        .why("pages are not filled ahead of need, which takes a second core")
 }
 
 /// Parts of file names of libraries that replace `malloc`.
@@ -125,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn single_core_is_information() {
-        assert_eq!(cores(1).status, Status::Info);
-        assert_eq!(cores(2).status, Status::Ok);
+    fn single_processor_is_information() {
+        assert_eq!(processors(Some(1)).status, Status::Info);
+        assert_eq!(processors(Some(2)).status, Status::Ok);
     }
 
     #[test]

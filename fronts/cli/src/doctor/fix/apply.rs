@@ -5,7 +5,7 @@ use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
 use crate::doctor::tree::Tree;
-use largesse_terminal::say::{complain, say};
+use largesse_terminal::say::{complain, counted, say};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -97,7 +97,8 @@ fn short_pool(tree: &Tree, step: &ChangeStep) {
     let (Some(got), Ok(asked)) = (tree.number(path), to.parse::<u64>()) else { return };
     if got < asked {
         say!(
-            "note          the kernel found {got} of {asked} pages; memory is fragmented; a reboot makes more available"
+            "note          the kernel found {got} of {}; memory is fragmented; a reboot makes more available",
+            counted(asked, "page")
         );
     }
 }

@@ -9,6 +9,7 @@ use crate::doctor::live::Live;
 use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
 use largesse_machine::Unread;
+use largesse_terminal::say::counted;
 use largesse_terminal::size;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
@@ -151,7 +152,8 @@ impl Draft<'_> {
         let ours = OwnFile::read(self.tree, SYSCTL).map_err(Refusal::NotOurs)?;
         let is_ours = ours.is_some_and(|file| file.value_of(POOL).is_some());
         if now > pages && !is_ours {
-            self.notes.push(format!("The pool has {now} pages already; it is not made smaller."));
+            self.notes
+                .push(format!("The pool has {} already; it is not made smaller.", counted(now, "page")));
         } else if now != pages {
             self.sysctl(POOL, now, pages)?;
             self.notes

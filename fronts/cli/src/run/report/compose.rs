@@ -11,8 +11,9 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) struct Observation {
     pub(super) pid: u32,
-    /// Nanoseconds of `CLOCK_MONOTONIC` when the watcher began to watch the process.
+    /// Nanoseconds of `CLOCK_MONOTONIC` when the watcher began to watch the process; the largest number if it did not.
     pub(super) seen_at: u64,
+    /// When the process ended, or 0 if that is not known.
     pub(super) ended_at: u64,
     /// How the process ended, or `None` while it runs.
     pub(super) end: Option<End>,
@@ -65,17 +66,22 @@ struct Process {
     shown: Value,
 }
 
-/// Returns the report. The figures at its top level are those of the launched process or, if that had no large block,
-/// of the process with the highest peak.
+/// Size in bytes of the block that every process with far memory has for its small requests.
+const SMALL_BLOCKS: u64 = 2 << 20;
+
+/// Returns the report. The figures at its top level are those of the launched process, if it had a large block.
+/// Otherwise, and with far memory, they are those of the process with the highest peak beyond its [`SMALL_BLOCKS`], or of
+/// the launched one if none has more.
 pub(super) fn report(folder: &Path, seen: &[Observation]) -> Value {
     let processes: Vec<Process> = seen.iter().filter_map(|one| process(folder, one)).collect();
     let launched = seen.first().map_or(0, |one| one.pid);
     let peak = Counters::NAMES.iter().position(|name| *name == "peak_bytes").unwrap_or(0);
-    let first = processes.iter().find(|one| one.pid == launched && one.counters[0] > 0);
-    let main = first.or_else(|| processes.iter().max_by_key(|one| (one.counters[peak], one.pid == launched)));
+    let served = |one: &&Process| one.pid == launched && one.counters[0] > 0 && !has_far(folder, launched);
+    let first = processes.iter().find(served);
+    let more = |one: &Process| one.counters[peak].saturating_sub(SMALL_BLOCKS);
+    let main = first.or_else(|| processes.iter().max_by_key(|one| (more(one), one.pid == launched)));
     let main_pid = main.map_or(launched, |one| one.pid);
-    let base = std::fs::read_to_string(folder.join(format!("{main_pid}.json"))).unwrap_or_default();
-    let mut report: Map<String, Value> = serde_json::from_str(&base).unwrap_or_default();
+    let mut report = own_report(folder, main_pid);
     if let Some(main) = main
         && let Value::Object(shown) = &main.shown
     {
@@ -99,6 +105,17 @@ pub(super) fn report(folder: &Path, seen: &[Observation]) -> Value {
     report.insert("tree".into(), tree);
     report.insert("processes".into(), processes.into_iter().map(|one| one.shown).collect());
     Value::Object(report)
+}
+
+/// Returns the JSON object that a process wrote, at its start or at `exit`; an empty one if there is none.
+fn own_report(folder: &Path, pid: u32) -> Map<String, Value> {
+    let text = std::fs::read_to_string(folder.join(format!("{pid}.json"))).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Returns whether a process had far memory, according to what it wrote.
+fn has_far(folder: &Path, pid: u32) -> bool {
+    own_report(folder, pid).get("far").is_some_and(Value::is_object)
 }
 
 fn sums<const N: usize>(all: impl Iterator<Item = [u64; N]>) -> [u64; N] {
@@ -149,7 +166,7 @@ fn process(folder: &Path, seen: &Observation) -> Option<Process> {
         "state": state,
         "status": status,
         "signal": signal,
-        "seconds": ended.saturating_sub(began) as f64 * 1e-9,
+        "seconds": (ended > 0).then(|| ended.saturating_sub(began) as f64 * 1e-9),
         "large_peak_bytes": large_bytes,
         "counters": named(&counters),
         "not_granted": causes(&not_granted),

@@ -56,6 +56,18 @@ pub(super) fn of(pid: u32, process: &OwnedFd) -> End {
     End::Unknown
 }
 
+/// Returns how a process without a pidfd ended, or `None` if it still runs.
+pub(super) fn of_unwatched(pid: u32) -> Option<End> {
+    if let Some(status) = of_zombie(pid) {
+        return Some(End::of_status(status));
+    }
+    // SAFETY: takes numbers only, and signal 0 is sent to no process.
+    let refused = unsafe { libc::kill(pid.cast_signed(), 0) } != 0;
+    // A process of another user is there, too: the kernel refuses with EPERM.
+    let is_gone = refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+    is_gone.then_some(End::Unknown)
+}
+
 /// Mirrors the first version of `struct pidfd_info` in `linux/pidfd.h`.
 #[repr(C)]
 #[derive(Default)]

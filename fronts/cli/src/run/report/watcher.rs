@@ -1,4 +1,7 @@
 //! Watches the processes of the program while they run, and writes the report.
+//!
+//! Some processes are not watched: those that end too early, and those for which no descriptor is left. Their records
+//! are read at the end, when the folder is listed.
 
 use super::clock::now;
 use super::compose::{self, Observation};
@@ -23,8 +26,12 @@ const DONE: &str = "done";
 const READINGS: (u64, u64) = (2_000_000, 500_000_000);
 /// Reciprocal of the share of the time that readings may take.
 const SHARE: u64 = 50;
-/// Maximum number of watched processes, each of which needs a descriptor while it runs.
+/// Maximum number of processes that are watched in a run. Each needs a descriptor until it ends.
 const MOST: usize = 10_000;
+/// Number of descriptors that remain for reading files.
+const SPARE: usize = 16;
+/// Milliseconds between two listings of the folder where the kernel grants no inotify descriptor.
+const LISTED_EVERY: u64 = 10;
 
 struct Watched {
     /// A pidfd, or `None` once the process has ended.
@@ -37,16 +44,21 @@ pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Repo
     let mut watched = vec![Watched { process: Some(process), seen: Observation::new(program, now()) }];
     let mut known = HashSet::from([program]);
     let changes = changes_of(folder);
+    let most = descriptors();
+    let mut crowded = false;
     let (mut interval, mut read_at) = (READINGS.0, now());
     loop {
         let left = (read_at + interval).saturating_sub(now()).div_ceil(1_000_000);
         wait(changes.as_ref(), &mut watched, left);
-        let names = changes.as_ref().map(new_names).unwrap_or_default();
+        let names = changes.as_ref().map_or_else(|| names_in(folder), new_names);
         for pid in names.iter().filter_map(|name| name.parse().ok()) {
-            if known.len() < MOST
-                && known.insert(pid)
-                && let Ok(process) = end::open(pid)
-            {
+            if !known.insert(pid) {
+                continue;
+            }
+            let running = watched.iter().filter(|one| one.process.is_some()).count();
+            let has_room = running < most && watched.len() < MOST;
+            crowded |= !has_room;
+            if has_room && let Ok(process) = end::open(pid) {
                 watched.push(Watched { process: Some(process), seen: Observation::new(pid, now()) });
             }
         }
@@ -65,10 +77,40 @@ pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Repo
     }
     // The launcher removes the folder if it could not execute the program.
     if folder.exists() {
-        let seen: Vec<Observation> = watched.into_iter().map(|one| one.seen).collect();
+        let mut seen: Vec<Observation> = watched.into_iter().map(|one| one.seen).collect();
+        seen.extend(missed(folder, &seen));
+        if crowded {
+            complain!(
+                "largesse: more processes ran than the report can watch ({most} at a time by ulimit -n, {MOST} in all): \
+                 how some of them ended is not known; raise ulimit -n"
+            );
+        }
         finish(folder, &seen, target);
         let _ = std::fs::remove_dir_all(folder);
     }
+}
+
+/// Returns the processes with a record in the folder that were not watched.
+fn missed(folder: &Path, seen: &[Observation]) -> Vec<Observation> {
+    let seen: HashSet<u32> = seen.iter().map(|one| one.pid).collect();
+    let mut pids: Vec<u32> = names_in(folder).iter().filter_map(|name| name.parse().ok()).collect();
+    pids.retain(|pid| !seen.contains(pid));
+    pids.sort_unstable();
+    let not_watched = |pid| Observation { end: end::of_unwatched(pid), ..Observation::new(pid, u64::MAX) };
+    pids.into_iter().map(not_watched).collect()
+}
+
+/// Raises the limit on open files as far as is permitted, and returns the number of processes that can be watched at a
+/// time.
+fn descriptors() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` has room for the answer, and is whole when it is read.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+    usize::try_from(limit.rlim_cur).unwrap_or(MOST).saturating_sub(SPARE)
 }
 
 /// Waits at most `milliseconds` for a new file or the end of a process, and stores which processes ended and how.
@@ -77,6 +119,7 @@ fn wait(changes: Option<&File>, watched: &mut [Watched], milliseconds: u64) {
     // `poll` ignores negative descriptors.
     let mut waiting = vec![ready(changes.map_or(-1, |file| file.as_raw_fd()))];
     waiting.extend(watched.iter().map(|one| ready(one.process.as_ref().map_or(-1, |it| it.as_raw_fd()))));
+    let milliseconds = if changes.is_some() { milliseconds } else { milliseconds.min(LISTED_EVERY) };
     let limit = i32::try_from(milliseconds).unwrap_or(i32::MAX);
     // SAFETY: `waiting` has as many entries as the call is told.
     unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, limit) };
@@ -88,7 +131,7 @@ fn wait(changes: Option<&File>, watched: &mut [Watched], milliseconds: u64) {
     }
 }
 
-/// Opens an inotify descriptor that reports new files in the folder.
+/// Opens an inotify descriptor that reports new files in the folder, or returns `None` if the user has too many.
 fn changes_of(folder: &Path) -> Option<File> {
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes()).ok()?;
     // SAFETY: takes numbers only.
@@ -101,6 +144,12 @@ fn changes_of(folder: &Path) -> Option<File> {
     // SAFETY: `path` is a C string that lives on.
     let done = unsafe { libc::inotify_add_watch(fd, path.as_ptr(), libc::IN_CREATE) };
     (done >= 0).then_some(file)
+}
+
+/// Returns the names of all files in the folder.
+fn names_in(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
 }
 
 /// Returns the names of files that were created since the last call.

@@ -58,7 +58,14 @@ fn only_far_pointers_are_trapped() {
 
 #[test]
 fn nested_pointers_and_signals_are_trapped() {
-    for number in [libc::SYS_writev, libc::SYS_recvmsg, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask] {
+    for number in [
+        libc::SYS_writev,
+        libc::SYS_recvmsg,
+        libc::SYS_ioctl,
+        libc::SYS_setsockopt,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+    ] {
         check(number, CODE.start, [0; 6], true);
         check(number, CODE.end, [0; 6], false);
     }
