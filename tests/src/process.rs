@@ -37,7 +37,7 @@ pub fn agents(store: &str, owner: u32) -> Vec<u32> {
 }
 
 /// Returns the names in `/dev/shm` that contain the number of a process, which is how programs name what they put
-/// there. Other programs may add and remove names meanwhile.
+/// there. Other programs may add and remove names at the same time.
 ///
 /// # Panics
 ///

@@ -66,6 +66,19 @@ fn system_calls_use_small_blocks() {
     check("calls", "12", |_| ());
 }
 
+// Without the wait in `heap_or_wait`, small blocks are not served: the program's first thread finds no heap yet.
+#[test]
+fn library_may_start_threads_before_the_program() {
+    let stage = Stage::new();
+    let Some(early) = stage.compiled("early_thread.c", &["-shared", "-fPIC", "-pthread"]) else { return };
+    let early = early.to_str().unwrap();
+    let options = ["-O2", "-pthread", "-Wl,--no-as-needed", early];
+    let Some(program) = stage.compiled("small_blocks.c", &options) else { return };
+    let ran =
+        Run::new(&stage, &[&program]).arg("list").arg("2").under(&["--limit", "1G"]).finish().succeeded();
+    assert!(ran.report["small_bytes"].as_u64() >= Some(2 << 20), "{:#}", ran.report);
+}
+
 #[test]
 fn switched_off_small_blocks_stay_near() {
     let stage = Stage::new();

@@ -29,9 +29,21 @@ pub(crate) fn heap_or_make() -> Option<&'static LargeHeap> {
 #[cold]
 fn make() -> Option<&'static LargeHeap> {
     let _inside = Inside::enter();
-    if !claim_making(MAKER) {
-        return None;
+    if claim_making(MAKER) { make_claimed() } else { None }
+}
+
+/// Returns the heap, and makes it if there is none yet. If another thread makes it, this one waits: a library may have
+/// started that thread before this library is started. The caller holds no lock of the dynamic linker.
+pub(crate) fn heap_or_wait() -> Option<&'static LargeHeap> {
+    let _inside = Inside::enter();
+    while !claim_making(MAKER) {
+        // SAFETY: `usleep` has no preconditions.
+        unsafe { libc::usleep(100) };
     }
+    make_claimed()
+}
+
+fn make_claimed() -> Option<&'static LargeHeap> {
     // Another thread may have made it since this one checked.
     let made = heap().or_else(make_alone);
     MAKING.store(UNCLAIMED, Ordering::Release);

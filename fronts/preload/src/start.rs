@@ -2,10 +2,11 @@
 
 use crate::causes::note;
 use crate::hooked::{Hooked, set_hooked};
-use crate::make::heap_or_make;
+use crate::make::heap_or_wait;
 use crate::message::{refuse_to_start, warn};
 use crate::notices::{Notice, warn_once};
-use crate::routing::{ROUTING, is_enabled, serve_mappings_only};
+use crate::options::Options;
+use crate::routing::{ROUTING, serve_mappings_only};
 use crate::settings::{environment, options};
 use crate::signals::Blocked;
 use crate::slots::eligibility::watched;
@@ -67,17 +68,8 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     if object::is_preloaded() {
         set_hooked(Hooked::Preloaded);
         let ours = options.children || options.pid.is_none_or(|pid| pid == std::process::id());
-        match allocator::other() {
-            _ if !ours || watched().is_some() => {}
-            None => ROUTING.enable(true),
-            Some(other) => leave_blocks_to(&other.to_string_lossy()),
-        }
-    }
-    if (options.far.is_some() || options.limit.is_some()) && is_enabled() {
-        // Made now, so that an error of the store is reported before the program starts.
-        heap_or_make();
-        if ROUTING.limits().2 {
-            small::begin(options);
+        if ours && watched().is_none() {
+            begin_to_serve(options);
         }
     }
     if options.pid.is_none() {
@@ -87,6 +79,24 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
         record::start();
         report::write("running");
         timeline::start();
+    }
+}
+
+/// Has the library serve what the program allocates and maps.
+fn begin_to_serve(options: &Options) {
+    // Made now, so that an error of the store is reported before the program starts.
+    let is_made_now = options.far.is_some() || options.limit.is_some();
+    if is_made_now && heap_or_wait().is_none() {
+        return;
+    }
+    match allocator::other() {
+        None => {
+            if is_made_now {
+                small::begin(options);
+            }
+            ROUTING.enable(true);
+        }
+        Some(other) => leave_blocks_to(&other.to_string_lossy()),
     }
 }
 
