@@ -96,6 +96,9 @@ unsafe impl Backing for HeapBacking {
             HeapBacking::Near(_) | HeapBacking::Far(_) => self.backing().refused(what),
         }
     }
+    fn count_refusal(&self, what: Refusal) {
+        self.backing().count_refusal(what);
+    }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         self.backing().wanted(offset, len, wanted);
     }

@@ -53,6 +53,14 @@ pub(crate) fn cache() -> Option<&'static SmallCache> {
     (entry != ENDED).then(|| unsafe { &(*entry).cache })
 }
 
+/// Returns the calling thread's cache; `None` if it has none yet, or has returned it.
+#[inline]
+pub(crate) fn present() -> Option<&'static SmallCache> {
+    let entry = ENTRY.get();
+    // SAFETY: an entry is never freed.
+    (!entry.is_null() && entry != ENDED).then(|| unsafe { &(*entry).cache })
+}
+
 /// Gives the calling thread a cache.
 #[cold]
 fn first_cache() -> Option<&'static SmallCache> {

@@ -77,6 +77,11 @@ pub unsafe trait Backing {
         0
     }
 
+    /// Counts a request of which the arena grants less than it asked for.
+    fn count_refusal(&self, what: Refusal) {
+        let _ = what;
+    }
+
     /// Sets whether the contents of the `len` bytes at `offset` matter from now on. A backing may discard unwanted
     /// contents, which then read as zero or as before.
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
@@ -121,6 +126,9 @@ unsafe impl<B: Backing> Backing for &B {
     }
     fn refused(&self, what: Refusal) -> u64 {
         (**self).refused(what)
+    }
+    fn count_refusal(&self, what: Refusal) {
+        (**self).count_refusal(what);
     }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         (**self).wanted(offset, len, wanted);

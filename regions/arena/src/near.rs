@@ -112,9 +112,6 @@ unsafe impl Backing for NearMemory {
         }
         let kind = if large { PageKind::Thp } else { PageKind::Small };
         self.range.advise(first * SPAN, spans * SPAN, kind).ok()?;
-        if !large {
-            self.refuse(Refusal::NearLimit);
-        }
         Some(if large { SpanKind::Thp } else { SpanKind::Small })
     }
 
@@ -152,6 +149,10 @@ unsafe impl Backing for NearMemory {
             self.refuse(Refusal::Populate);
         }
         done.is_ok()
+    }
+
+    fn count_refusal(&self, what: Refusal) {
+        self.refuse(what);
     }
 
     fn refused(&self, what: Refusal) -> u64 {

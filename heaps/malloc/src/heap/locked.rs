@@ -62,6 +62,7 @@ impl<B: Backing> LockedHeap<B> {
 
     pub(super) fn take(
         &mut self,
+        prefer: Prefer,
         layout: BlockLayout,
         size: usize,
         fill: Fill,
@@ -70,7 +71,7 @@ impl<B: Backing> LockedHeap<B> {
         // Alignment concerns addresses, and the range may start at any span.
         let first = (self.arena.address(0).as_ptr().addr() / GRANULE) as Granules;
         let phase = first.wrapping_neg() & (layout.align - 1);
-        let request = Request { granules: layout.granules, align: layout.align, phase, prefer: Prefer::Warm };
+        let request = Request { granules: layout.granules, align: layout.align, phase, prefer };
         let taken = self.arena.take(request, now).map_err(|error| self.refuse(error))?;
         // SAFETY: `lead + size` bytes fit into the extent, by `layout`.
         let start = unsafe { self.arena.address(taken.at).add(layout.lead) };

@@ -10,7 +10,7 @@ use crate::layout::{DataAlign, layout};
 use crate::records::Records;
 use crate::sync::HeapLock;
 use core::ptr::NonNull;
-use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Retention, TakeError};
+use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Prefer, Retention, TakeError};
 use largesse_pages::{SPAN, now_seconds};
 use largesse_report::{BlockRecord, Cause, HeapReport};
 use locked::LockedHeap;
@@ -87,13 +87,29 @@ impl<B: Backing> LargeBlockHeap<B> {
 
     /// Allocates a block of `size` bytes whose start is a multiple of `align` (a power of two).
     pub fn allocate(&self, size: usize, align: usize, fill: Fill) -> Result<HeapBlock, Refused> {
+        self.allocate_in(Prefer::Warm, size, align, fill)
+    }
+
+    /// As [`allocate`](Self::allocate), for a block of which much may never be touched: it gets small pages, unless the
+    /// memory for it has pages already.
+    pub fn allocate_sparse(&self, size: usize, align: usize, fill: Fill) -> Result<HeapBlock, Refused> {
+        self.allocate_in(Prefer::Sparse, size, align, fill)
+    }
+
+    fn allocate_in(
+        &self,
+        prefer: Prefer,
+        size: usize,
+        align: usize,
+        fill: Fill,
+    ) -> Result<HeapBlock, Refused> {
         let now = now_seconds();
         let (start, at, granules, cold_bytes, near_limit) = self.inner.with(|inner| {
             inner.decay(now);
             let Some(layout) = layout(size, align, self.header, self.data, &mut inner.colours) else {
                 return Err(inner.refuse(TakeError::RangeFull));
             };
-            let (start, at, cold) = inner.take(layout, size, fill, now)?;
+            let (start, at, cold) = inner.take(prefer, layout, size, fill, now)?;
             inner.update_sums();
             Ok((start, at, layout.granules, cold, inner.arena.is_near_limit()))
         })?;

@@ -19,13 +19,18 @@ pub struct SmallCache {
 struct BlockRun {
     /// A bit for each block that is free, as in the slab's word.
     free: AtomicU64,
+    /// A bit for each free block that is zero; those of other blocks mean nothing.
+    zero: AtomicU64,
     /// Address of the word's first block.
     first: AtomicUsize,
-    /// Number of the word, and whether its blocks are zero in the lowest bit.
+    /// Number of the word, or [`NO_WORD`].
     word: AtomicU32,
     /// Number of the slab that the thread owns, plus one; 0 if it owns none.
     slab: AtomicU32,
 }
+
+/// The number of no word, after the slab has changed.
+const NO_WORD: u32 = u32::MAX;
 
 impl Default for SmallCache {
     fn default() -> SmallCache {
@@ -41,8 +46,9 @@ impl SmallCache {
             runs: [const {
                 BlockRun {
                     free: AtomicU64::new(0),
+                    zero: AtomicU64::new(0),
                     first: AtomicUsize::new(0),
-                    word: AtomicU32::new(0),
+                    word: AtomicU32::new(NO_WORD),
                     slab: AtomicU32::new(0),
                 }
             }; CLASSES],
@@ -61,7 +67,23 @@ impl SmallCache {
         run.free.store(free & (free - 1), Ordering::Relaxed);
         let block = free.trailing_zeros() as usize;
         let address = run.first.load(Ordering::Relaxed) + block * TABLE[class].size;
-        Some((address, run.word.load(Ordering::Relaxed) & 1 == 1))
+        Some((address, run.zero.load(Ordering::Relaxed) >> block & 1 == 1))
+    }
+
+    /// Takes back a block of a slab, if the cache has the block's word: so the block that was freed last is handed out
+    /// next, and a program that allocates and frees in turns touches no more memory than it needs at a time. Returns
+    /// `None` if the cache does not have the word, and otherwise whether the block was in use.
+    #[inline]
+    pub(super) fn put(&self, class: usize, slab: u32, block: usize) -> Option<bool> {
+        let run = &self.runs[class];
+        let (word, bit) = (block / 64, 1 << (block % 64));
+        if self.slab(class) != Some(slab) || run.word.load(Ordering::Relaxed) as usize != word {
+            return None;
+        }
+        let free = run.free.load(Ordering::Relaxed);
+        run.zero.store(run.zero.load(Ordering::Relaxed) & !bit, Ordering::Release);
+        run.free.store(free | bit, Ordering::Release);
+        Some(free & bit == 0)
     }
 
     /// Returns the slab of a class that the thread owns.
@@ -69,8 +91,9 @@ impl SmallCache {
         self.runs[class].slab.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Sets the slab of a class. The cache has no block of another one.
+    /// Sets the slab of a class, of which the cache has no block.
     pub(super) fn set_slab(&self, class: usize, slab: Option<u32>) {
+        self.runs[class].word.store(NO_WORD, Ordering::Release);
         self.runs[class].slab.store(slab.map_or(0, |slab| slab + 1), Ordering::Release);
     }
 
@@ -80,7 +103,8 @@ impl SmallCache {
         let run = &self.runs[class];
         // Release: in this order, also in a forked child.
         run.first.store(first, Ordering::Release);
-        run.word.store((taken.word as u32) << 1 | u32::from(taken.is_zero), Ordering::Release);
+        run.word.store(taken.word as u32, Ordering::Release);
+        run.zero.store(if taken.is_zero { u64::MAX } else { 0 }, Ordering::Release);
         run.free.store(taken.free, Ordering::Release);
     }
 
@@ -88,9 +112,10 @@ impl SmallCache {
     pub(super) fn remove(&self, class: usize) -> Option<(u32, TakenWord)> {
         let run = &self.runs[class];
         let free = run.free.swap(0, Ordering::Acquire);
-        let word = run.word.load(Ordering::Relaxed);
+        let word = run.word.load(Ordering::Relaxed) as usize;
+        let is_zero = run.zero.load(Ordering::Relaxed) == u64::MAX;
         let slab = self.slab(class)?;
         self.set_slab(class, None);
-        Some((slab, TakenWord { word: (word >> 1) as usize, free, is_zero: word & 1 == 1 }))
+        Some((slab, TakenWord { word, free, is_zero }))
     }
 }

@@ -6,7 +6,7 @@ pub const LARGEST_SMALL: usize = 64 << 10;
 /// fifth.
 pub(crate) const CLASSES: usize = 44;
 /// Length in bytes of the two kinds of slab, by kind.
-pub(crate) const SLAB_BYTES: [usize; KINDS] = [64 << 10, 512 << 10];
+pub(crate) const SLAB_BYTES: [usize; KINDS] = [64 << 10, 256 << 10];
 pub(crate) const KINDS: usize = 2;
 
 /// Largest size in bytes of the blocks in slabs of the first kind.

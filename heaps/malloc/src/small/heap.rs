@@ -77,8 +77,14 @@ impl SmallHeap {
         })
     }
 
-    /// Returns the number of bytes in slabs that have a size class.
+    /// Returns the number of spans that the heap has.
     // Relaxed, here and for the other counters: no memory depends on them.
+    #[must_use]
+    pub fn spans(&self) -> usize {
+        self.span_count.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes in slabs that have a size class.
     #[must_use]
     pub fn slab_bytes(&self) -> usize {
         self.slab_bytes.load(Ordering::Relaxed)
@@ -204,11 +210,14 @@ impl SmallHeap {
         Ok((number, class, block.ok_or(NotABlock(address))?))
     }
 
-    /// Frees a block at an address which the heap [owns](Self::owns), without access to its memory. Returns whether
-    /// [`reclaim`](Self::reclaim) is due.
+    /// Frees a block at an address which the heap [owns](Self::owns), without access to its memory, in a thread that
+    /// has a cache or none. Returns whether [`reclaim`](Self::reclaim) is due.
     #[inline]
-    pub fn free(&self, address: usize) -> Result<bool, NotABlock> {
+    pub fn free(&self, cache: Option<&SmallCache>, address: usize) -> Result<bool, NotABlock> {
         let (number, class, block) = self.block_at(address)?;
+        if let Some(was_in_use) = cache.and_then(|cache| cache.put(class, number, block)) {
+            return if was_in_use { Ok(false) } else { Err(NotABlock(address)) };
+        }
         let (slab, words) = (&self.slabs[number as usize], self.words(number));
         let freed = slab.free(words, &TABLE[class], block).ok_or(NotABlock(address))?;
         if freed.attached {
@@ -218,7 +227,7 @@ impl SmallHeap {
             let bytes = SLAB_BYTES[TABLE[class].kind];
             let emptied = self.emptied.fetch_add(bytes, Ordering::Relaxed) + bytes;
             // An eighth of all: each reclamation looks at all listed slabs.
-            return Ok(emptied >= RECLAIM_FROM + self.span_count.load(Ordering::Relaxed) * SPAN / 8);
+            return Ok(emptied >= RECLAIM_FROM + self.spans() * SPAN / 8);
         }
         Ok(false)
     }

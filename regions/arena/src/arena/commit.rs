@@ -2,11 +2,11 @@
 //!
 //! A large page takes 2 MiB even if only one byte of it is written. So a block gets large pages only if the arena stays
 //! below its limit even when every allocated span is touched. A block for which that is not so gets small pages: the
-//! program uses it sparsely, or else exceeds the limit in any case.
+//! program uses it sparsely, or else exceeds the limit in any case. Sparse requests get small pages, too.
 
-use super::{Arena, Granules, spans_of};
+use super::{Arena, Granules, Prefer, spans_of};
 use crate::span::Spans;
-use crate::{Backing, GRANULE, SpanKind};
+use crate::{Backing, GRANULE, Refusal, SpanKind};
 use core::ops::Range;
 use largesse_pages::{MapError, SPAN};
 
@@ -14,23 +14,28 @@ impl<B: Backing> Arena<B> {
     /// Accounts for the granules `window`, which were just taken out of free memory, and commits them. Returns the
     /// number of cold bytes in them. They are no longer free, so that purging free memory to the bound cannot purge
     /// them.
-    pub(super) fn make_usable(&mut self, window: &Range<Granules>) -> Result<usize, MapError> {
+    pub(super) fn make_usable(
+        &mut self,
+        window: &Range<Granules>,
+        prefer: Prefer,
+    ) -> Result<usize, MapError> {
         let bytes = window.len() * GRANULE;
         let cold = self.spans.cold_in(spans_of(window));
         self.commit(spans_of(window))?;
         self.totals.live += bytes;
         self.totals.peak = self.totals.peak.max(self.totals.live);
         self.make_room(cold);
-        self.choose_pages(spans_of(window), cold);
+        self.choose_pages(spans_of(window), cold, prefer);
         self.spans.set_warm(spans_of(window));
         self.totals.warm = self.spans.warm() * SPAN;
         Ok((cold * SPAN).min(bytes))
     }
 
-    /// Chooses the page size of the cold ones among the committed spans `window`: small pages if the warm memory of the
-    /// whole arena together with `cold` spans would exceed the arena's limit.
-    fn choose_pages(&mut self, window: Range<usize>, cold: usize) {
-        let large = (self.spans.warm() + cold).saturating_mul(SPAN) <= self.limit;
+    /// Chooses the page size of the cold ones among the committed spans `window`: small pages for sparse requests, and
+    /// if the warm memory of the whole arena together with `cold` spans would exceed the arena's limit.
+    fn choose_pages(&mut self, window: Range<usize>, cold: usize, prefer: Prefer) {
+        let fits = (self.spans.warm() + cold).saturating_mul(SPAN) <= self.limit;
+        let large = fits && prefer != Prefer::Sparse;
         if cold == 0 || large && !self.made_small {
             return;
         }
@@ -44,6 +49,9 @@ impl<B: Backing> Arena<B> {
             {
                 self.spans.set_kind(at..end, kind);
                 self.made_small |= !large;
+                if !fits {
+                    self.backing.count_refusal(Refusal::NearLimit);
+                }
             }
             at = end + 1;
         }
@@ -117,6 +125,19 @@ mod tests {
         arena.give_back(second, false, 0);
         arena.trim(0);
         assert_eq!(take(&mut arena, 6).1, SpanKind::Thp, "the spans fit below the limit again");
+    }
+
+    #[test]
+    fn sparse_request_gets_small_pages() {
+        let mut arena = arena(SPANS);
+        let request = |prefer| Request { granules: PER_SPAN as Granules, align: 1, phase: 0, prefer };
+        let sparse = arena.take(request(Prefer::Sparse), 0).unwrap().at;
+        assert_eq!(arena.kinds(sparse).next(), Some((1, SpanKind::Small)));
+        assert_eq!(arena.backing.refused(Refusal::NearLimit), 0, "as it asked for");
+        arena.give_back(sparse, false, 0);
+        arena.trim(0);
+        let again = arena.take(request(Prefer::Warm), 0).unwrap().at;
+        assert_eq!(arena.kinds(again).next(), Some((1, SpanKind::Thp)), "cold spans get large pages again");
     }
 
     #[test]

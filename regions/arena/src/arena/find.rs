@@ -17,7 +17,7 @@ impl<B: Backing> Arena<B> {
             for at in places {
                 let cold = self.spans.cold_in(spans_of(&(at..at + request.granules)));
                 let cost = match request.prefer {
-                    Prefer::Warm => cold,
+                    Prefer::Warm | Prefer::Sparse => cold,
                     Prefer::Cold => usize::MAX - cold,
                 };
                 let key = (cost, len, at);

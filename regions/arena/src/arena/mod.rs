@@ -23,6 +23,8 @@ pub type Granules = u32;
 pub enum Prefer {
     /// Memory that is warm: its first touch was already paid.
     Warm,
+    /// Memory that is warm, or else small pages, because much of the extent may never be touched.
+    Sparse,
     /// Memory without pages, because pages will be moved into it.
     Cold,
 }
@@ -82,7 +84,7 @@ pub struct Arena<B> {
     pub(crate) totals: ArenaTotals,
     /// Number of bytes that may be warm without the process reaching its memory limit.
     pub(crate) limit: usize,
-    /// Whether spans were given small pages so that the arena stays below `limit`.
+    /// Whether spans were given small pages, so that the arena stays below `limit` or because requests are sparse.
     made_small: bool,
 }
 
@@ -148,7 +150,7 @@ impl<B: Backing> Arena<B> {
         let window = at..at + request.granules;
         self.cut(from, &window);
         self.extents.define(at, request.granules, ExtentState::Used, now);
-        match self.make_usable(&window) {
+        match self.make_usable(&window, request.prefer) {
             Ok(cold_bytes) => {
                 self.backing.wanted(at as usize * GRANULE, request.granules as usize * GRANULE, true);
                 Ok(Taken { at, cold_bytes })
@@ -200,7 +202,7 @@ impl<B: Backing> Arena<B> {
         let window = next..next + more;
         self.cut(next, &window);
         self.extents.define(next, more, ExtentState::Used, now);
-        if self.make_usable(&window).is_err() {
+        if self.make_usable(&window, Prefer::Warm).is_err() {
             self.link_free(next, more, now);
             return false;
         }

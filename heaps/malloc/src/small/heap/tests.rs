@@ -67,13 +67,32 @@ fn blocks_of_every_class_are_disjoint() {
     for &(address, size) in &blocks {
         assert_eq!(fixture.heap.usable(address), Ok(size));
         assert_eq!(fixture.heap.usable(address + 8), Err(NotABlock(address + 8)));
-        fixture.heap.free(address).unwrap();
-        assert_eq!(fixture.heap.free(address), Err(NotABlock(address)), "freed twice");
+        fixture.heap.free(Some(&cache), address).unwrap();
+        assert_eq!(fixture.heap.free(Some(&cache), address), Err(NotABlock(address)), "freed twice");
     }
     fixture.heap.give_back(&cache);
     assert_eq!(fixture.reclaim(), fixture.spans, "spans that came back");
     assert_eq!(fixture.heap.slab_bytes(), 0);
     assert!(!fixture.heap.owns(blocks[0].0));
+}
+
+// Without `SmallCache::put`, the blocks of a whole word are used in turns: 256 KiB for each class of the largest sizes.
+#[test]
+fn block_that_was_freed_last_is_allocated_next() {
+    let fixture = Fixture::new(8);
+    let cache = SmallCache::new();
+    for class in &TABLE {
+        let kept = fixture.allocate(&cache, class.size, 16).unwrap();
+        let first = fixture.allocate(&cache, class.size, 16).unwrap();
+        for _ in 0..100 {
+            fixture.heap.free(Some(&cache), address(first)).unwrap();
+            let next = fixture.allocate(&cache, class.size, 16).unwrap();
+            assert_eq!(next.start, first.start, "{} bytes", class.size);
+            assert!(!next.is_zero, "it was used");
+        }
+        assert!(fixture.allocate(&cache, class.size, 16).unwrap().is_zero, "the others were not");
+        fixture.heap.free(None, address(kept)).unwrap();
+    }
 }
 
 #[test]
@@ -84,7 +103,7 @@ fn full_range_refuses_one_class_only() {
     assert!(fixture.allocate(&cache, LARGEST_SMALL, 16).is_none(), "a second kind needs a span of its own");
     assert!(fixture.allocate(&cache, LARGEST_SMALL + 1, 16).is_none(), "a large block");
     assert!(fixture.allocate(&cache, 32, 16).is_some(), "another slab of the span");
-    fixture.heap.free(address(small)).unwrap();
+    fixture.heap.free(None, address(small)).unwrap();
 }
 
 #[test]
@@ -99,7 +118,7 @@ fn block_of_an_ended_thread_is_used_again() {
         fixture.heap.give_back(&cache);
         blocks
     };
-    fixture.heap.free(address(blocks[5])).unwrap();
+    fixture.heap.free(None, address(blocks[5])).unwrap();
     let again = fixture.allocate(&SmallCache::new(), size, 16).unwrap();
     assert_eq!(again.start, blocks[5].start);
     assert!(!again.is_zero, "it was used");
@@ -112,7 +131,7 @@ fn emptied_slabs_ask_for_reclamation() {
     let size = TABLE[31].size;
     let all = 7 * SPAN / SLAB_BYTES[0] * TABLE[31].blocks;
     let blocks: Vec<_> = (0..all).map(|_| fixture.allocate(&cache, size, 16).unwrap()).collect();
-    let due = blocks.iter().position(|&block| fixture.heap.free(address(block)).unwrap());
+    let due = blocks.iter().position(|&block| fixture.heap.free(None, address(block)).unwrap());
     let slabs = due.expect("due after an eighth") / TABLE[31].blocks + 1;
     assert_eq!(slabs, (RECLAIM_FROM + 7 * SPAN / 8) / SLAB_BYTES[0], "slabs that were emptied");
     // A slab stays with its thread, and so does its span.
@@ -136,7 +155,7 @@ fn random_calls(fixture: &Fixture, shared: &Mutex<Vec<Filled>>, seed: u64) {
         // SAFETY: the block is live, and this thread is the only one that knows it.
         let bytes = unsafe { core::slice::from_raw_parts(start, size) };
         assert!(bytes.iter().all(|&found| found == byte), "A block of {size} bytes was changed.");
-        if fixture.heap.free(address).unwrap() {
+        if fixture.heap.free(Some(&cache), address).unwrap() {
             fixture.reclaim();
         }
     };
@@ -178,7 +197,7 @@ fn threads_free_each_others_blocks() {
             }
         });
         for (address, ..) in shared.into_inner().unwrap() {
-            fixture.heap.free(address).unwrap();
+            fixture.heap.free(None, address).unwrap();
         }
         assert_eq!(fixture.reclaim(), fixture.spans, "spans that came back, with seed {seed}");
         assert!(fixture.range.len() == fixture.spans * SPAN);
