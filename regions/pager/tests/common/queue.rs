@@ -4,7 +4,7 @@ use super::{PAGE, Random, TestStore};
 use largesse_store::{Completion, Direction, Mechanism, PageStore, StoreError, Transfer, TransferQueue};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A queue over the test store that ends transfers late and in random order. It makes each transfer only when it ends,
@@ -18,6 +18,8 @@ pub(crate) struct ReorderingQueue {
     random: Random,
     /// Transfers end in one of this number of calls of `reap`, at random.
     calls: usize,
+    /// No transfer ends while this is set.
+    held: Arc<AtomicBool>,
 }
 
 impl ReorderingQueue {
@@ -30,12 +32,18 @@ impl ReorderingQueue {
             in_flight: Vec::new(),
             random: Random(seed),
             calls: 1,
+            held: Arc::default(),
         }
     }
 
     /// Makes transfers end in only one of `calls` calls of `reap`, at random.
     pub(crate) fn slow(self, calls: usize) -> ReorderingQueue {
         ReorderingQueue { calls, ..self }
+    }
+
+    /// Makes transfers end only while `held` is not set.
+    pub(crate) fn held_while(self, held: &Arc<AtomicBool>) -> ReorderingQueue {
+        ReorderingQueue { held: Arc::clone(held), ..self }
     }
 
     fn make(&mut self, transfer: &Transfer) -> Result<(), StoreError> {
@@ -82,7 +90,7 @@ impl TransferQueue for ReorderingQueue {
     fn flush(&mut self) {}
 
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
-        if self.random.below(self.calls) > 0 {
+        if self.held.load(Ordering::Relaxed) || self.random.below(self.calls) > 0 {
             return std::thread::sleep(wait.min(Duration::from_micros(50)));
         }
         // Often nothing has ended yet; if the caller waits, one has.
