@@ -27,6 +27,7 @@ use std::time::Instant;
 pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("LARGESSE:LIBRARY-METHOD", 2, 2, library_method),
     builtin("LARGESSE:NOTE-LIBRARY", 1, 1, note_library),
+    builtin("LARGESSE:RENAME-OPERATOR", 3, 3, rename_operator),
     builtin("SYSTEM:COMPILED-LIBRARY", 0, 0, compiled_library),
 ];
 
@@ -197,6 +198,29 @@ fn library_method(cx: &mut Context, args: Args<'_>) -> Answer {
         cx.add_method(args[0], args[1], list)?;
     }
     Ok(list)
+}
+
+/// Implements `(rename-operator old new forms)`: writes `new` for `old` where it is called in a list of forms, or named by
+/// `#'`.
+fn rename_operator(cx: &mut Context, args: Args<'_>) -> Answer {
+    let [old, new] = [args[0], args[1]];
+    let mut lists = vec![args[2]];
+    while let Some(mut list) = lists.pop() {
+        while list.is_cons() {
+            let form = list.car();
+            if form.is_cons() {
+                let is_named = form.car() == cx.world.names.function && form.cdr().is_cons();
+                if form.car() == old {
+                    form.set(0, new);
+                } else if is_named && form.cadr() == old {
+                    form.cdr().set(0, new);
+                }
+                lists.push(form);
+            }
+            list = list.cdr();
+        }
+    }
+    Ok(Value::NIL)
 }
 
 /// Implements `(note-library done)`: what is defined between a call with nil and one with t belongs to the library.
