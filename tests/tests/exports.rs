@@ -23,6 +23,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("munmap", "the store has the room of far mappings again"),
     ("mremap", "pages of far memory have their places in the store"),
     ("mprotect", "reserved memory becomes far when it becomes usable"),
+    ("pkey_mprotect", "as mprotect"),
     ("madvise", "far pages that are dropped must not come back from the store"),
     ("mlock", "far memory cannot be locked"),
     ("mlock2", "as mlock"),

@@ -90,3 +90,25 @@ fn stacks_are_never_far() {
     assert_eq!(ran.report["far"]["evictions"], 0, "{:#}", ran.report);
     assert_eq!(ran.not_granted("mapping-near"), 1, "{:#}", ran.report);
 }
+
+/// Rare uses of mappings end as without Largesse: growth where they are, hints inside a page, `pkey_mprotect`, and locks
+/// that the user may not have, after which the memory must still be far.
+#[test]
+fn rare_uses_of_mappings_end_as_usual() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("grown.c", &["-O2"]) else { return };
+    let store = stage.store();
+    for user in users() {
+        for &engine in fault_engines(user) {
+            for bound in ["--local=4M", "--limit=64M"] {
+                let options = [bound, "--far", &store, "--fault-engine", engine];
+                for way in ["grow", "hint", "key"] {
+                    same(&stage, &program, &[way], user, &options);
+                }
+                if user == User::Unprivileged {
+                    same(&stage, &program, &["lock"], user, &options);
+                }
+            }
+        }
+    }
+}

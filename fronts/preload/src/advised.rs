@@ -86,7 +86,7 @@ pub(crate) fn moved(from: &Range<usize>, to: &Range<usize>) {
 }
 
 /// Returns whether the program stays below the limit on its memory even if it touches all `len` bytes of a new mapping,
-/// the last [`MAX_ADVISED`] advised mappings that are still mapped, and all of the heap.
+/// the last [`MAX_ADVISED`] advised mappings that are still mapped and near, and all of the heap.
 fn has_room(heap: &LargeHeap, len: usize) -> bool {
     let room = heap.room() as u64;
     let mut fits = false;
@@ -97,7 +97,7 @@ fn has_room(heap: &LargeHeap, len: usize) -> bool {
         if !fits_now(&report.advised) {
             let is_mapped = |at: usize| {
                 largesse_pages::is_mapped(core::ptr::without_provenance_mut(at))
-                    && !near_mappings::is_unmapped(at)
+                    && !near_mappings::has_no_near(at)
             };
             let is_gone = |[at, _]: &&mut [u64; 2]| *at != 0 && !is_mapped(*at as usize);
             report.advised.iter_mut().filter(is_gone).for_each(|slot| *slot = [0, 0]);

@@ -119,10 +119,10 @@ pub(crate) fn resident_bytes() -> u64 {
     near.mapped().into_iter().map(resident).sum()
 }
 
-/// Returns whether an address lies in the range, near or far, and the program has no mapping there.
-pub(crate) fn is_unmapped(address: usize) -> bool {
+/// Returns whether an address lies in the range, and the program has no near mapping there: none, or one that is far.
+pub(crate) fn has_no_near(address: usize) -> bool {
     let at = address..address + 1;
-    with(&at, |near| near.parts.is_free(&near.offsets(&at))).unwrap_or(false)
+    with(&at, |near| near.parts.is_free(&near.offsets(&at))).unwrap_or(!inside(&at).is_empty())
 }
 
 /// Runs a change-over with the mappings, if there are some. They are far once it has succeeded. The caller has blocked
@@ -255,6 +255,15 @@ impl NearMappings {
         self.left_out.add(bytes(&self.addresses(&part)));
     }
 
+    /// Excludes the addresses `at` from far memory if `lock` locks them.
+    pub(crate) fn lock_pages(&mut self, at: &Range<usize>, lock: impl FnOnce() -> Answer) -> Answer {
+        let answer = lock();
+        if !is_error(answer) {
+            self.leave_near(at);
+        }
+        answer
+    }
+
     /// Returns the number of bytes of the addresses `at` that are reserved.
     pub(crate) fn reserved_bytes(&self, at: &Range<usize>) -> usize {
         self.parts.reserved_bytes(&self.offsets(at))
@@ -307,20 +316,108 @@ impl NearMappings {
     /// Moves the pages `from` of the range to the addresses from `to` on, at which the program has a mapping of at least as
     /// many bytes, and unmaps `from`.
     pub(crate) fn move_pages(&mut self, from: &Range<usize>, to: usize) -> Answer {
-        // The old addresses stay mapped, so that no other mapping gets in before they are ours again.
-        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-        let (old, new) = (with_exposed_provenance_mut(from.start), with_exposed_provenance_mut(to));
-        // SAFETY: the program asked to move its mapping; the target is its own, too, and is given up for it.
-        let got = unsafe { largesse_pages::raw_mremap(old, from.len(), from.len(), flags, new) };
+        let got = move_each(from, to, &mut move_mapping);
         if is_error(got) {
             return got;
         }
+        let left_out: Vec<_> = self.left_out.within(&bytes(from)).map(|part| offsets(&part)).collect();
         self.unmap(from);
+        for part in left_out {
+            let moved = |address: usize| address - from.start + to;
+            let moved = moved(part.start)..moved(part.end);
+            if !inside(&moved).is_empty() {
+                self.leave_near(&moved);
+            }
+        }
         got
     }
+}
+
+/// Moves the pages `from` to the addresses from `to` on, which `move_pages` does for pages of one mapping of the kernel.
+/// Older kernels move no more at a time, and `from` can be several: a mapping that grew where it is has large pages in
+/// its first part only.
+fn move_each(
+    from: &Range<usize>,
+    to: usize,
+    move_pages: &mut impl FnMut(&Range<usize>, usize) -> Answer,
+) -> Answer {
+    let answer = move_pages(from, to);
+    let page = largesse_pages::base_page();
+    if answer != refused(libc::EFAULT) || from.len() <= page {
+        return answer;
+    }
+    let half = (from.len() / 2).next_multiple_of(page);
+    let first = from.start..from.start + half;
+    let moved = move_each(&first, to, move_pages);
+    if is_error(moved) {
+        return moved;
+    }
+    let rest = move_each(&(first.end..from.end), to + half, move_pages);
+    if is_error(rest) {
+        let _ = move_each(&(to..to + half), first.start, move_pages);
+        return rest;
+    }
+    moved
+}
+
+/// Moves the pages of one mapping of the kernel. The old addresses stay mapped, so that no other mapping gets in before
+/// they are ours again.
+fn move_mapping(from: &Range<usize>, to: usize) -> Answer {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    let (old, new) = (with_exposed_provenance_mut(from.start), with_exposed_provenance_mut(to));
+    // SAFETY: the program asked to move its mapping; the target is its own, too, and is given up for it.
+    unsafe { largesse_pages::raw_mremap(old, from.len(), from.len(), flags, new) }
 }
 
 fn protect(at: &Range<usize>, protection: c_int) -> Answer {
     // SAFETY: the program asked for this protection of its own memory, or has got the memory just now.
     unsafe { largesse_pages::raw_mprotect(with_exposed_provenance_mut(at.start), at.len(), protection) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel that moves pages of one mapping at a time, of which a second one begins at `border`.
+    fn moves(pages: usize, border: usize, refuses: usize) -> (Answer, Vec<(usize, usize, usize)>) {
+        let page = largesse_pages::base_page();
+        let mut done = Vec::new();
+        let (from, to) = (10 * page..(10 + pages) * page, 1000 * page);
+        let answer = move_each(&from, to, &mut |part, to| {
+            let (first, end, to) = (part.start / page, part.end / page, to / page);
+            if first < 10 + border && 10 + border < end {
+                return refused(libc::EFAULT);
+            }
+            if (first..end).contains(&(10 + refuses)) {
+                return refused(libc::ENOMEM);
+            }
+            done.push((first, end, to));
+            to.cast_signed()
+        });
+        (answer, done)
+    }
+
+    #[test]
+    fn several_mappings_are_moved_one_by_one() {
+        for pages in [1, 2, 7, 16] {
+            for border in 0..pages {
+                let (answer, mut done) = moves(pages, border, usize::MAX - 10);
+                assert_eq!(answer, 1000, "{pages} pages, {border}");
+                done.sort_unstable();
+                let mut next = 10;
+                for (first, end, to) in done {
+                    assert_eq!((first, to), (next, next + 990), "{pages} pages, {border}");
+                    next = end;
+                }
+                assert_eq!(next, 10 + pages, "{pages} pages, {border}");
+            }
+        }
+    }
+
+    #[test]
+    fn refused_move_is_undone() {
+        let (answer, done) = moves(8, 4, 6);
+        assert_eq!(answer, refused(libc::ENOMEM));
+        assert_eq!(done, [(10, 14, 1000), (1000, 1004, 10)]);
+    }
 }

@@ -5,6 +5,7 @@
 //! a signal stack does, also beyond the bound of local memory.
 
 use crate::guard::Inside;
+use crate::late_filter;
 use crate::own_stacks::{self, OwnStacks};
 use crate::pinned::PinnedPages;
 use crate::signals::{bit, kept_open};
@@ -19,6 +20,8 @@ pub(crate) unsafe extern "C" fn pthread_attr_setstack(
 ) -> c_int {
     // SAFETY: the program made this very call.
     let answer = unsafe { crate::next::pthread_attr_setstack(attributes, stack, bytes) };
+    // The filter must be there before the first thread, and this stack must be known to it.
+    late_filter::before_thread();
     // Without the filter the kernel waits for far pages itself.
     if answer == 0 && kept_open() & bit(libc::SIGSYS) != 0 {
         let _inside = Inside::enter();

@@ -141,7 +141,7 @@ impl Cause {
             Cause::MappingNear => c"large mappings that are executable, at a fixed address, stacks, far larger than the memory of the machine, or on special pages stay in memory and do not count against --local",
             Cause::FarNotLocked => c"far memory cannot be locked in memory: mlock failed with ENOMEM (programs that need it cannot use --local)",
             Cause::NearLimit => c"large pages could have exceeded the limit on memory (of the control group, or of the machine), small ones were used (raise the limit)",
-            Cause::FarAdvice => c"a request of madvise or mremap that far memory does not support was refused",
+            Cause::FarAdvice => c"a request of madvise, mremap or pkey_mprotect that far memory does not support was refused",
             Cause::OtherAllocator => c"the program has another allocator, which serves every block: remove it from LD_PRELOAD, or link the program without it",
         }
     }

@@ -47,6 +47,15 @@ pub unsafe fn raw_mprotect(address: *mut c_void, len: usize, protection: c_int) 
     unsafe { sys::raw_mprotect(address, len, protection) }
 }
 
+/// Makes the `pkey_mprotect(2)` system call. Returns zero or `-errno`.
+///
+/// # Safety
+/// The requirements are those of `pkey_mprotect(2)`.
+pub unsafe fn raw_pkey_mprotect(address: *mut c_void, len: usize, protection: c_int, key: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { sys::raw_pkey_mprotect(address, len, protection, key) }
+}
+
 /// Makes the `mremap(2)` system call. Returns the new address or `-errno`.
 ///
 /// # Safety

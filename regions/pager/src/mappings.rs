@@ -101,6 +101,7 @@ impl MappedParts {
     /// the address `start`: there if that is possible, otherwise the lowest one.
     #[must_use]
     pub fn place(&self, len: usize, hint: usize, (start, all): (usize, usize)) -> Option<Range<usize>> {
+        let hint = hint & !(base_page() - 1); // as the kernel rounds it
         let wished = hint.checked_sub(start).map(|from| from..from.saturating_add(len));
         wished
             .filter(|part| part.end <= all && self.is_free(part))

@@ -3,9 +3,10 @@
 use super::{advice, far_range, moves, protect, range};
 use crate::answer::{Answer, is_error, refused};
 use crate::errno::Errno;
-use crate::near_mappings;
-use crate::{causes, heap};
+use crate::heap::LargeHeap;
+use crate::{causes, heap, limit_state, near_mappings};
 use core::ffi::{c_int, c_uint, c_void};
+use core::ops::Range;
 use largesse_report::Cause;
 
 /// Converts a result of the kernel to the C library's convention: an error sets `errno` and becomes -1.
@@ -29,6 +30,39 @@ pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
 pub(crate) unsafe extern "C" fn mprotect(at: *mut c_void, len: usize, protection: c_int) -> c_int {
     // SAFETY: the caller's promise.
     told(unsafe { protect(at, len, protection) }) as c_int
+}
+
+/// Serves `pkey_mprotect(2)`. If it names a key, it fails with `EINVAL` on memory that is or may become far: threads of
+/// this library read and write its pages, and have no rights by that key.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pkey_mprotect(
+    at: *mut c_void,
+    len: usize,
+    protection: c_int,
+    key: c_int,
+) -> c_int {
+    if key == -1 {
+        // SAFETY: the caller's promise; this key stands for `mprotect`.
+        return unsafe { mprotect(at, len, protection) };
+    }
+    let is_ours = |all: &Range<usize>| far_range(at, len).is_some() || may_become_far(all);
+    if range(at, len).is_some_and(|all| is_ours(&all)) {
+        causes::note(Cause::FarAdvice);
+        return told(refused(libc::EINVAL)) as c_int;
+    }
+    // SAFETY: the caller's promise.
+    told(unsafe { largesse_pages::raw_pkey_mprotect(at, len, protection, key) }) as c_int
+}
+
+/// Returns whether any of the addresses is a mapping or a block that becomes far near a limit.
+fn may_become_far(at: &Range<usize>) -> bool {
+    let is_mapping = near_mappings::with(at, |_| ()).is_some();
+    is_mapping || may_become_far_block(at)
+}
+
+fn may_become_far_block(at: &Range<usize>) -> bool {
+    let is_block = |heap: &LargeHeap| heap.owns(at.start) || heap.owns(at.end - 1);
+    limit_state::is_watched() && heap::heap().is_some_and(is_block)
 }
 
 /// Serves `mremap(2)`. The last argument is used with `MREMAP_FIXED` only.
@@ -62,7 +96,8 @@ pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int
     }) as c_int
 }
 
-/// Serves `mlock(2)`, which fails with `ENOMEM` on far memory.
+/// Serves `mlock(2)`, which fails with `ENOMEM` on far memory, and on blocks that may become far. Mappings that are
+/// locked stay near.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlock(at: *const c_void, len: usize) -> c_int {
     lock(at, len, 0)
@@ -74,10 +109,10 @@ pub(crate) unsafe extern "C" fn mlock2(at: *const c_void, len: usize, flags: c_u
     lock(at, len, flags.cast_signed())
 }
 
-/// Serves `mlockall(2)`, which fails with `ENOMEM` if there is far memory.
+/// Serves `mlockall(2)`, which fails with `ENOMEM` if there is far memory, or may be.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    if heap::far().is_some() {
+    if heap::far().is_some() || limit_state::is_watched() {
         return not_locked();
     }
     told(largesse_pages::raw_mlock(None, flags)) as c_int
@@ -88,12 +123,13 @@ fn lock(at: *const c_void, len: usize, flags: c_int) -> c_int {
     // The kernel locks every page that the range touches, so the start is rounded down.
     let start = at.map_addr(|at| at & !(page - 1));
     let from_start = len.saturating_add(at.addr() - start.addr());
-    if far_range(start, from_start).is_some() {
+    let all = range(start, from_start);
+    if far_range(start, from_start).is_some() || all.as_ref().is_some_and(may_become_far_block) {
         return not_locked();
     }
-    // Locked memory stays near.
-    range(start, from_start).and_then(|all| near_mappings::with(&all, |near| near.leave_near(&all)));
-    told(largesse_pages::raw_mlock(Some((at, len)), flags)) as c_int
+    let by_kernel = || largesse_pages::raw_mlock(Some((at, len)), flags);
+    let near = |all| near_mappings::with(&all, |near| near.lock_pages(&all, by_kernel));
+    told(all.and_then(near).unwrap_or_else(by_kernel)) as c_int
 }
 
 fn not_locked() -> c_int {

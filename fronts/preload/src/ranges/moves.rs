@@ -96,15 +96,17 @@ pub(super) unsafe fn remap(
             return refused(libc::ENOMEM);
         }
     };
-    if !fixed {
-        match extend(&from, to_len, allowed) {
-            Some(answer) => return answer,
-            None if flags & libc::MREMAP_MAYMOVE == 0 => return refused(libc::ENOMEM),
-            None => {}
-        }
+    let extended = if fixed { None } else { extend(&from, to_len, allowed) };
+    let answer = match extended {
+        Some(answer) => answer,
+        None if flags & libc::MREMAP_MAYMOVE == 0 => return refused(libc::ENOMEM),
+        // SAFETY: the caller promises that the old contents of a fixed target are no longer used.
+        None => unsafe { move_to(&from, to_len, allowed, fixed.then_some(new)) },
+    };
+    if let Some(to) = moved_to(answer, new_len).filter(|_| heap::far().is_none()) {
+        advised::moved(&from, &to);
     }
-    // SAFETY: the caller promises that the old contents of a fixed target are no longer used.
-    unsafe { move_to(&from, to_len, allowed, fixed.then_some(new)) }
+    answer
 }
 
 /// Returns the addresses of a mapping of `len` bytes after an `mremap` with this answer, if it succeeded.

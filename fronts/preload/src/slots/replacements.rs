@@ -24,6 +24,7 @@ pub(super) fn for_all(name: &[u8]) -> Option<usize> {
         b"munmap" => calls::munmap as *const () as usize,
         b"mremap" => calls::mremap as *const () as usize,
         b"mprotect" => calls::mprotect as *const () as usize,
+        b"pkey_mprotect" => calls::pkey_mprotect as *const () as usize,
         b"madvise" => calls::madvise as *const () as usize,
         b"mlock" => calls::mlock as *const () as usize,
         b"mlock2" => calls::mlock2 as *const () as usize,

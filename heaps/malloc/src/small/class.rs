@@ -14,7 +14,7 @@ const LARGEST_OF_FIRST_KIND: usize = 8 << 10;
 /// Number of classes in steps of [`STEP`] bytes.
 const EVEN: usize = 8;
 const STEP: usize = 16;
-/// Number of bits of a block's number in a fixed-point quotient.
+/// Number of fractional bits of [`Class::reciprocal`], by which an offset is multiplied instead of divided by the size.
 const FRACTION: u32 = 40;
 /// Largest number of words of a slab: the last bit of the summary has another meaning.
 const MOST_WORDS: usize = 63;

@@ -215,6 +215,9 @@ impl SmallHeap {
     #[inline]
     pub fn free(&self, cache: Option<&SmallCache>, address: usize) -> Result<bool, NotABlock> {
         let (number, class, block) = self.block_at(address)?;
+        if self.words(number)[block / 64].is_free(block) {
+            return Err(NotABlock(address));
+        }
         if let Some(was_in_use) = cache.and_then(|cache| cache.put(class, number, block)) {
             return if was_in_use { Ok(false) } else { Err(NotABlock(address)) };
         }

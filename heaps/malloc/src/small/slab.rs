@@ -3,7 +3,7 @@
 //! A slab is a piece of memory with blocks of one size. Its record is elsewhere, so that freeing a block whose page was
 //! swapped out does not fetch the page. Each block has a bit in a word of 64, which is set while the block is free. Any
 //! thread frees a block by setting its bit. One thread at a time, the *owner*, takes blocks, 64 at once, by exchanging
-//! a word for zero.
+//! a word for zero. An *idle* slab has no size class and no block: any class of its kind may take it.
 //!
 //! ```text
 //!             first block freed: the thread that sets ATTACHED lists the slab
@@ -21,12 +21,21 @@ use crate::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 /// Bit of the summary that is set while the slab has an owner or is in a list.
 const ATTACHED: u64 = 1 << 63;
 
-/// Number of words in a slab's record, of which a class uses as many as it has blocks for.
+/// Number of words in a slab's record. A class uses one word for each 64 blocks of a slab, so at most 63 of them.
 pub(crate) const WORDS: usize = 64;
 
 /// A bit for each of 64 blocks, set while the block is free and in no cache.
 #[derive(Debug, Default)]
 pub(crate) struct Word(AtomicU64);
+
+impl Word {
+    /// Returns whether a block of the word is free and in no cache.
+    #[inline]
+    pub(crate) fn is_free(&self, block: usize) -> bool {
+        // Relaxed: `Slab::free` decides. This finds a block that its thread frees after another one did.
+        self.0.load(Ordering::Relaxed) & 1 << (block % 64) != 0
+    }
+}
 
 /// The record of a slab.
 #[derive(Debug, Default)]
@@ -99,8 +108,8 @@ impl Slab {
     #[inline]
     pub(crate) fn free(&self, words: &[Word], class: &Class, block: usize) -> Option<Freed> {
         let (word, bit) = (block / 64, 1 << (block % 64));
-        // Release: the thread that takes the block sees what was written to it before. Acquire: pairs with the exchange in
-        // `take_word`, so that the summary's bit is set after the owner cleared it.
+        // Release: the thread that takes the block sees what was written to it before. Acquire: pairs with the exchange
+        // in `take_word`, so that the summary's bit is set after the owner cleared it.
         let before = words[word].0.fetch_or(bit, Ordering::AcqRel);
         if before & bit != 0 {
             return None;

@@ -108,6 +108,100 @@ pub(crate) unsafe fn raw_madvise(_: *mut c_void, _: usize, _: c_int) -> isize {
 pub(crate) unsafe fn raw_mprotect(_: *mut c_void, _: usize, _: c_int) -> isize {
     -(libc::ENOSYS as isize)
 }
+
+pub(crate) fn reserve(len: usize, _align: usize) -> Result<NonNull<u8>, i32> {
+    // SAFETY: the layout is not empty.
+    NonNull::new(unsafe { alloc_zeroed(layout(len)) }).ok_or(libc::ENOMEM)
+}
+pub(crate) fn release(at: NonNull<u8>, len: usize) {
+    if len > 0 {
+        // SAFETY: made by `reserve` with the same layout.
+        unsafe { dealloc(at.as_ptr(), layout(len)) };
+    }
+}
+pub(crate) fn map_metadata(len: usize) -> Option<NonNull<u8>> {
+    // SAFETY: the layout is not empty. The memory is leaked, like the mapping it replaces.
+    NonNull::new(unsafe { alloc_zeroed(Layout::from_size_align(len, PAGE).ok()?) })
+}
+pub(crate) fn commit(_at: NonNull<u8>, _len: usize, kind: PageKind) -> Result<(), i32> {
+    if matches!(kind, PageKind::Hugetlb | PageKind::Hugetlb1G) { Err(libc::ENOMEM) } else { Ok(()) }
+}
+pub(crate) fn decommit(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    purge(at, len)
+}
+pub(crate) fn advise(_at: NonNull<u8>, _len: usize, _kind: PageKind) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn collapse(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Err(libc::EINVAL)
+}
+pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    // SAFETY: callers own the range.
+    unsafe { at.write_bytes(0, len) };
+    Ok(())
+}
+pub(crate) fn offer(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    purge(at, len)
+}
+pub(crate) fn purge_all(_ranges: &[(usize, usize)]) -> bool {
+    false
+}
+pub(crate) fn inherited(_at: NonNull<u8>, _len: usize, _yes: bool) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn populate(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn forget_use(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Err(libc::EINVAL)
+}
+pub(crate) fn set_apart(_at: NonNull<u8>, _len: usize, _apart: bool) -> Result<(), i32> {
+    Err(libc::EINVAL)
+}
+pub(crate) fn lock(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn place(_at: NonNull<u8>, _len: usize, _placement: Placement) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result<(), i32> {
+    // SAFETY: callers promise two ranges of their own that do not overlap.
+    unsafe { to.copy_from_nonoverlapping(from, len) };
+    purge(from, len)
+}
+pub(crate) unsafe fn demote(
+    _: NonNull<u8>,
+    _: usize,
+    _: &mut dyn FnMut(NonNull<u8>, usize, usize) -> bool,
+) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn any_resident(_at: NonNull<u8>, _len: usize) -> bool {
+    true
+}
+pub(crate) fn is_mapped(_at: NonNull<u8>) -> bool {
+    true
+}
+pub(crate) fn map_aligned(
+    _len: usize,
+    _align: usize,
+    _protection: c_int,
+    _flags: c_int,
+) -> Option<*mut c_void> {
+    None
+}
+pub(crate) unsafe fn raw_mmap(_: *mut c_void, _: usize, _: c_int, _: c_int, _: c_int, _: i64) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) unsafe fn raw_munmap(_: *mut c_void, _: usize) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) unsafe fn raw_madvise(_: *mut c_void, _: usize, _: c_int) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) unsafe fn raw_pkey_mprotect(_: *mut c_void, _: usize, _: c_int, _: c_int) -> isize {
+    -(libc::ENOSYS as isize)
+}
 pub(crate) unsafe fn raw_mremap(_: *mut c_void, _: usize, _: usize, _: c_int, _: *mut c_void) -> isize {
     -(libc::ENOSYS as isize)
 }

@@ -60,6 +60,15 @@ pub(crate) unsafe fn raw_mprotect(at: *mut c_void, len: usize, protection: c_int
     answer(unsafe { system_mprotect(at, len, protection) })
 }
 
+/// Makes the system call `pkey_mprotect` and returns zero or `-errno`.
+///
+/// # Safety
+/// The requirements are those of `pkey_mprotect(2)`.
+pub(crate) unsafe fn raw_pkey_mprotect(at: *mut c_void, len: usize, protection: c_int, key: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    answer(unsafe { libc::syscall(libc::SYS_pkey_mprotect, at, len, protection, key) } as c_int)
+}
+
 /// Makes the system call `mremap` and returns the address or `-errno`.
 ///
 /// # Safety

@@ -1,8 +1,9 @@
 //! Commits extents that were taken out of free memory.
 //!
 //! A large page takes 2 MiB even if only one byte of it is written. So a block gets large pages only if the arena stays
-//! below its limit even when every allocated span is touched. A block for which that is not so gets small pages: the
-//! program uses it sparsely, or else exceeds the limit in any case. Sparse requests get small pages, too.
+//! below its limit even when every allocated span is touched. Any other block gets small pages: if the program writes
+//! all of it, the limit is exceeded on pages of either size; if it writes little, small pages take less memory.
+//! Requests for sparse memory always get small pages.
 
 use super::{Arena, Granules, Prefer, spans_of};
 use crate::span::Spans;
@@ -11,9 +12,8 @@ use core::ops::Range;
 use largesse_pages::{MapError, SPAN};
 
 impl<B: Backing> Arena<B> {
-    /// Accounts for the granules `window`, which were just taken out of free memory, and commits them. Returns the
-    /// number of cold bytes in them. They are no longer free, so that purging free memory to the bound cannot purge
-    /// them.
+    /// Accounts for the granules of `window`, which the caller has removed from free memory, and commits them. Returns
+    /// the number of cold bytes, whose first touch is still to be paid.
     pub(super) fn make_usable(
         &mut self,
         window: &Range<Granules>,
@@ -24,15 +24,15 @@ impl<B: Backing> Arena<B> {
         self.commit(spans_of(window))?;
         self.totals.live += bytes;
         self.totals.peak = self.totals.peak.max(self.totals.live);
-        self.make_room(cold);
+        self.make_room(cold); // purges only free memory, to which `window` no longer belongs
         self.choose_pages(spans_of(window), cold, prefer);
         self.spans.set_warm(spans_of(window));
         self.totals.warm = self.spans.warm() * SPAN;
         Ok((cold * SPAN).min(bytes))
     }
 
-    /// Chooses the page size of the cold ones among the committed spans `window`: small pages for sparse requests, and
-    /// if the warm memory of the whole arena together with `cold` spans would exceed the arena's limit.
+    /// Chooses the page size of the cold spans (those not touched yet) of `window`: small pages for sparse requests,
+    /// and if the warm spans of the arena and `cold` more would exceed its limit; large pages otherwise.
     fn choose_pages(&mut self, window: Range<usize>, cold: usize, prefer: Prefer) {
         let fits = (self.spans.warm() + cold).saturating_mul(SPAN) <= self.limit;
         let large = fits && prefer != Prefer::Sparse;

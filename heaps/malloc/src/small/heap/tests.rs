@@ -96,6 +96,15 @@ fn block_that_was_freed_last_is_allocated_next() {
 }
 
 #[test]
+fn block_that_another_thread_freed_is_not_freed_again() {
+    let fixture = Fixture::new(1);
+    let cache = SmallCache::new();
+    let block = address(fixture.allocate(&cache, 64, 16).unwrap());
+    fixture.heap.free(None, block).unwrap();
+    assert_eq!(fixture.heap.free(Some(&cache), block), Err(NotABlock(block)));
+}
+
+#[test]
 fn full_range_refuses_one_class_only() {
     let fixture = Fixture::new(1);
     let cache = SmallCache::new();
