@@ -137,7 +137,7 @@ fn clear(cx: &mut Context, table: Value, size: usize) -> Result<Places, Exit> {
     cx.push(keys)?;
     let values = cx.new_vector(size)?;
     for index in 0..size {
-        keys.set_slot(index, Value::UNBOUND);
+        keys.set_slot(index, Value::EMPTY);
     }
     table.set_slot(KEYS, keys);
     table.set_slot(VALUES, values);
@@ -204,10 +204,10 @@ fn find(cx: &mut Context, table: Value, places: Places, key: Value) -> Result<Op
     let mut place = start(test, key) & mask;
     for _ in 0..=mask {
         let own = keys.slot(place);
-        if own == Value::UNBOUND && !own_test {
+        if own == Value::EMPTY && !own_test {
             return Ok(None);
         }
-        let same = if own == Value::REMOVED || own == Value::UNBOUND {
+        let same = if own == Value::REMOVED || own == Value::EMPTY {
             false
         } else if own_test {
             !cx.apply(test, &[key, own])?.is_nil()
@@ -262,7 +262,7 @@ fn enter(table: Value, places: Places, key: Value, value: Value) -> bool {
     for step in 0..=mask {
         let place = first.wrapping_add(step) & mask;
         let own = places.keys.slot(place);
-        if own != Value::UNBOUND && own != Value::REMOVED {
+        if own != Value::EMPTY && own != Value::REMOVED {
             continue;
         }
         places.values.set_slot(place, value);
@@ -271,7 +271,7 @@ fn enter(table: Value, places: Places, key: Value, value: Value) -> bool {
             table.set_slot(slot, Value::fixnum(table.slot(slot).as_fixnum().unwrap_or(0) + by))
         };
         add(COUNT, 1);
-        add(FILLED, i64::from(own == Value::UNBOUND));
+        add(FILLED, i64::from(own == Value::EMPTY));
         return true;
     }
     false
@@ -282,7 +282,7 @@ fn grow(cx: &mut Context, table: Value, old: Places) -> Result<Places, Exit> {
     let mark = cx.mark();
     cx.push(old.keys)?;
     cx.push(old.values)?;
-    let live = |place: &usize| !matches!(old.keys.slot(*place), Value::UNBOUND | Value::REMOVED);
+    let live = |place: &usize| !matches!(old.keys.slot(*place), Value::EMPTY | Value::REMOVED);
     let all = 0..old.keys.length();
     let wanted = ((all.clone().filter(live).count() + 1) * 2).next_power_of_two().max(SMALLEST);
     let new = clear(cx, table, wanted)?;
@@ -299,7 +299,7 @@ fn pairs(cx: &mut Context, table: Value) -> Result<Vec<(Value, Value)>, Exit> {
     let mut all = Vec::new();
     for place in 0..keys.length() {
         let key = keys.slot(place);
-        if key != Value::UNBOUND && key != Value::REMOVED {
+        if key != Value::EMPTY && key != Value::REMOVED {
             cx.push(key)?;
             cx.push(values.slot(place))?;
             all.push((key, values.slot(place)));

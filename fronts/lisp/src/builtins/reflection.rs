@@ -4,7 +4,6 @@
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
 use crate::value::Value;
-use crate::world::class;
 use std::sync::atomic::Ordering;
 
 pub(super) const BUILTINS: &[Builtin] =
@@ -15,20 +14,8 @@ fn delete_method(cx: &mut Context, args: Args<'_>) -> Answer {
     if !cx.is_class(args[0]) {
         return cx.type_error("class", args[0]);
     }
-    let methods = args[0].slot(class::slot::METHODS);
-    let mark = cx.mark();
-    let mut found = false;
-    for method in methods.iter() {
-        if method.car() == args[1] {
-            found = true;
-        } else {
-            cx.push(method)?;
-        }
-    }
-    let rest = cx.stacked(mark)?;
-    args[0].set_slot(class::slot::METHODS, rest);
-    cx.methods_changed();
-    Ok(if found { cx.truth(true) } else { Value::NIL })
+    let found = cx.remove_method(args[0], args[1])?;
+    Ok(cx.truth(found))
 }
 
 /// Implements `(sys::method-cache [enabled])`: returns `(hits misses)`, the numbers of methods that the calling thread

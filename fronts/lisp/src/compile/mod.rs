@@ -61,8 +61,8 @@ fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<Fun
     Ok(FunctionSource { name, lambda, class: Value::NIL })
 }
 
-/// Returns the source of a method that a class defines.
-fn method_source(cx: &mut Context, class: Value, selector: Value) -> Result<FunctionSource, Exit> {
+/// Returns the definition of a method that a class defines, and pushes it.
+fn method_definition(cx: &mut Context, class: Value, selector: Value) -> Answer {
     let methods = class.slot(class::slot::METHODS);
     let found = methods.iter().find(|method| method.car() == selector);
     let Some(method) = found else {
@@ -74,9 +74,14 @@ fn method_source(cx: &mut Context, class: Value, selector: Value) -> Result<Func
         );
     };
     let definition = method.cdr();
+    cx.push(definition)?;
+    Ok(definition)
+}
+
+/// Returns the source of the definition of a method.
+fn method_source(class: Value, selector: Value, definition: Value) -> FunctionSource {
     let lambda = if definition.is(ObjectKind::Compiled) { source(definition) } else { definition };
-    cx.push(lambda)?;
-    Ok(FunctionSource { name: selector, lambda, class })
+    FunctionSource { name: selector, lambda, class }
 }
 
 fn say(cx: &mut Context, name: Value, why: &str) -> Result<(), Exit> {
@@ -139,9 +144,11 @@ fn compile_named(cx: &mut Context, name: Value) -> Answer {
 
 /// Compiles a method that a class defines; returns whether it succeeded.
 fn compile_method(cx: &mut Context, class: Value, selector: Value) -> Result<bool, Exit> {
-    let source = method_source(cx, class, selector)?;
+    let former = method_definition(cx, class, selector)?;
+    let source = method_source(class, selector, former);
     let Some(function) = compiled(cx, source)? else { return Ok(false) };
-    cx.add_method(class, selector, function)?;
+    // Another thread may have defined the method again in the meantime.
+    cx.replace_method(class, selector, former, function)?;
     Ok(true)
 }
 
@@ -166,7 +173,10 @@ fn compile_methods(cx: &mut Context, class: Value, selector: Option<Value>) -> A
 fn disassemble(cx: &mut Context, args: Args<'_>) -> Answer {
     let name = args[0];
     let source = match args.given(1) {
-        Some(selector) if cx.is_class(name) => method_source(cx, name, selector)?,
+        Some(selector) if cx.is_class(name) => {
+            let definition = method_definition(cx, name, selector)?;
+            method_source(name, selector, definition)
+        }
         _ => {
             let function = if name.is_symbol_object() { cx.function_named(name)? } else { name };
             function_source(cx, if name.is_symbol() { name } else { Value::NIL }, function)?

@@ -10,11 +10,11 @@ use crate::eval::Saved;
 use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 
-/// The word of an unbound slot stands for an exit, as no function returns it as its value.
-pub(super) const GONE: u64 = Value::UNBOUND.0;
+/// This word stands for an exit, as no function returns it as its value.
+pub(super) const GONE: u64 = Value::ABSENT.0;
 
-/// The word of an operand that is a float in a register. It is the word of no value.
-pub(super) const UNBOXED: Value = Value::UNBOUND;
+/// The word of an operand that is a float in a register.
+pub(super) const UNBOXED: Value = Value::ABSENT;
 
 macro_rules! helpers {
     ($($(#[$about:meta])* $variant:ident $name:ident($($argument:ident: $type:ty),*) $body:expr;)*) => {

@@ -113,66 +113,125 @@ impl Context {
         if self.stepping || limit.is_none_or(|limit| i64::from(evaluated) < limit) {
             return Ok(None);
         }
-        let (known, made) = {
+        let (epoch, known, made) = {
             let state = lock(&self.world.warm.state);
-            (state.known.contains(&definition), state.compiled.get(&definition).copied())
+            let epoch = self.world.warm.epoch.load(Ordering::Acquire);
+            (epoch, state.known.contains(&definition), state.compiled.get(&definition).copied())
         };
-        let function = match made {
-            None if known => self.compile_warm(definition, lambda, method)?,
-            made => made,
+        let outcome = match made {
+            Some(function) => Warmed::Code(function),
+            None if known => self.compile_warm(definition, lambda, method, epoch)?,
+            None => Warmed::Interpreted,
         };
-        let epoch = self.world.warm.epoch.load(Ordering::Acquire);
         let entry = called(&mut self.called, definition, epoch);
-        match function {
-            Some(function) => entry.function = function.0,
-            None => entry.due = NEVER,
-        }
-        Ok(function)
+        Ok(match outcome {
+            Warmed::Code(function) => {
+                entry.function = function.0;
+                Some(function)
+            }
+            Warmed::Interpreted => {
+                entry.due = NEVER;
+                None
+            }
+            Warmed::Outdated => None,
+        })
     }
 
-    /// Generates the machine code of a definition; returns none if it stays interpreted.
+    /// Generates the machine code of a definition. The program's error handler is not called for errors in the expansion of
+    /// macros, as these may be in branches that are never taken.
     fn compile_warm(
         &mut self,
         definition: Value,
         lambda: Value,
         method: Option<(Value, Value)>,
-    ) -> Result<Option<Value>, Exit> {
+        epoch: u64,
+    ) -> Result<Warmed, Exit> {
         let began = Instant::now();
         let saved = self.save();
-        let form = self.fixed(Fixed::Form);
+        let (form, error) = (self.fixed(Fixed::Form), self.fixed(Fixed::Error));
         self.push(form)?;
+        self.push(error)?;
         // Without a name, a function calls itself through its symbol, as in interpreted code.
         let (class, name) = method.unwrap_or((Value::NIL, Value::NIL));
-        let function = match make(self, FunctionSource { name, lambda, class }, Effort::Low, Listing::None) {
+        let handling = std::mem::replace(&mut self.handling, true);
+        let made = make(self, FunctionSource { name, lambda, class }, Effort::Low, Listing::None);
+        self.handling = handling;
+        let function = match made {
             Ok(Made { code, constants, .. }) => {
                 let template = self.cons(name, lambda)?;
                 self.push(template)?;
                 Some(runtime::new_function(self, code, template, constants, 0)?)
             }
-            // The evaluator signals the error where it occurs, if it does.
-            Err(Refused::Form(_) | Refused::Exit(Exit::Error)) => None,
-            Err(Refused::Exit(exit)) => return Err(exit),
+            Err(Refused::Exit(Exit::Interrupt)) => return Err(Exit::Interrupt),
+            // The evaluator signals the error, or exits, where the form is evaluated, if it is.
+            Err(Refused::Form(_) | Refused::Exit(_)) => None,
         };
-        if let Some(function) = function {
-            self.push(function)?;
-            self.world.tables.pin(function);
-            {
-                let mut state = lock(&self.world.warm.state);
-                state.compiled.insert(definition, function);
-                state.count += 1;
-                state.time += began.elapsed();
-            }
-            if !class.is_nil() {
-                let current = class.slot(class::slot::METHODS).iter().find(|method| method.car() == name);
-                if current.is_some_and(|method| method.cdr() == definition) {
-                    self.add_method(class, name, function)?;
+        let outcome = match function {
+            Some(function) => {
+                self.push(function)?;
+                if self.install_warm(definition, function, method, epoch, began)? {
+                    self.world.tables.pin(function);
+                    Warmed::Code(function)
+                } else {
+                    Warmed::Outdated
                 }
             }
-        }
+            None => Warmed::Interpreted,
+        };
         self.set_fixed(Fixed::Form, form);
+        self.set_fixed(Fixed::Error, error);
         self.restore(&saved);
-        Ok(function)
+        Ok(outcome)
     }
+
+    /// Enters machine code in the table, and in the place of a method's list if the class still has that. Returns false if
+    /// a definition was changed since the epoch in which the compilation began.
+    fn install_warm(
+        &mut self,
+        definition: Value,
+        function: Value,
+        method: Option<(Value, Value)>,
+        epoch: u64,
+        began: Instant,
+    ) -> Result<bool, Exit> {
+        loop {
+            let mark = self.mark();
+            let changed = match method {
+                Some((class, name)) => {
+                    let changed = self.changed_methods(class, name, Some(function))?;
+                    (changed.former(name) == Some(definition)).then_some(changed)
+                }
+                None => None,
+            };
+            let installed = {
+                let mut state = lock(&self.world.warm.state);
+                if self.world.warm.epoch.load(Ordering::Acquire) != epoch {
+                    Some(false)
+                } else if changed.is_some_and(|changed| !self.store_methods(&changed)) {
+                    None
+                } else {
+                    state.compiled.insert(definition, function);
+                    state.count += 1;
+                    state.time += began.elapsed();
+                    Some(true)
+                }
+            };
+            self.release(mark);
+            if let Some(installed) = installed {
+                return Ok(installed);
+            }
+        }
+    }
+}
+
+/// The outcome of the compilation of a definition of the library.
+enum Warmed {
+    /// Its machine code.
+    Code(Value),
+    /// The definition stays interpreted.
+    Interpreted,
+    /// The code was discarded because a definition was changed since the compilation began.
+    Outdated,
 }
 
 /// Implements `(library-method class selector)`: returns `(parameters . body)` of a method of the library, which is
@@ -182,22 +241,32 @@ fn library_method(cx: &mut Context, args: Args<'_>) -> Answer {
     if !cx.is_class(args[0]) {
         return cx.type_error("class", args[0]);
     }
-    let methods = args[0].slot(class::slot::METHODS);
-    let Some(method) = methods.iter().find(|method| method.car() == args[1]) else { return Ok(Value::NIL) };
-    let definition = method.cdr();
-    let list = if definition.is(ObjectKind::Compiled) { slot::source(definition) } else { definition };
+    let Some(list) = own_definition(args).map(interpreted) else { return Ok(Value::NIL) };
     {
         let mut state = lock(&cx.world.warm.state);
         state.compiled.clear();
         if !state.own_methods.contains(&list) {
             return Ok(Value::NIL);
         }
+        // While the state is locked, so that code of the list before its change is not installed afterwards.
+        cx.world.warm.changed();
     }
-    cx.world.warm.changed();
-    if list != definition {
-        cx.add_method(args[0], args[1], list)?;
+    if let Some(code) =
+        own_definition(args).filter(|current| *current != list && interpreted(*current) == list)
+    {
+        cx.replace_method(args[0], args[1], code, list)?;
     }
     Ok(list)
+}
+
+/// Returns the definition that a class has for a selector.
+fn own_definition(args: Args<'_>) -> Option<Value> {
+    args[0].slot(class::slot::METHODS).iter().find(|method| method.car() == args[1]).map(Value::cdr)
+}
+
+/// Returns the list from which a definition was compiled, or the definition if it is a list.
+fn interpreted(definition: Value) -> Value {
+    if definition.is(ObjectKind::Compiled) { slot::source(definition) } else { definition }
 }
 
 /// Implements `(rename-operator old new forms)`: writes `new` for `old` where it is called in a list of forms, or named by

@@ -51,6 +51,10 @@ impl Value {
     pub(crate) const NIL: Value = Value(0);
     /// An empty value or function slot of a symbol contains this word.
     pub(crate) const UNBOUND: Value = Value(0x13);
+    /// Machine code uses this word where there is no value. It is never stored in the heap, so no program reads it.
+    pub(crate) const ABSENT: Value = Value(0xa3);
+    /// An empty entry of a hash table has this key.
+    pub(crate) const EMPTY: Value = Value(0xb3);
     /// A removed entry of a hash table has this key.
     pub(crate) const REMOVED: Value = Value(0x53);
     /// This is the key of the environment entry whose value is `self`, and whose slots are variables.

@@ -24,6 +24,7 @@ impl LispWorld {
             method_epoch: AtomicU64::new(1),
             caches_methods: AtomicBool::new(true),
             bindings: Mutex::default(),
+            methods: Mutex::default(),
             gensyms: AtomicU64::new(0),
             pool: crate::threads::ThreadPool::default(),
             first_thread: crate::threads::kernel_thread(),

@@ -49,6 +49,8 @@ pub(crate) struct LispWorld {
     pub(crate) caches_methods: AtomicBool,
     /// Number of special variables that have a binding number; locked while one is assigned.
     pub(crate) bindings: Mutex<u32>,
+    /// Locked while a class's list of methods is compared with the one that a change began with, and replaced.
+    pub(crate) methods: Mutex<()>,
     pub(crate) gensyms: AtomicU64,
     pub(crate) pool: crate::threads::ThreadPool,
     /// The kernel's number of the thread that started this Lisp.

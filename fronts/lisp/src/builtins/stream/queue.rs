@@ -13,6 +13,9 @@ use std::sync::{Arc, Mutex};
 
 /// Size in bytes of a stream's buffer unless the program gives one.
 const BUFFER_SIZE: usize = 128;
+/// Largest size in bytes of the buffer with which a stream first tries to receive a message. A longer message gets a
+/// larger buffer.
+const MOST_AT_FIRST: usize = 64 << 10;
 /// Permissions of a queue that a stream makes.
 const MODE: i32 = 0o666;
 
@@ -42,7 +45,7 @@ pub(super) fn byte(cx: &mut Context, stream: &Mutex<QueueStream>, take: bool) ->
             held.read += usize::from(take);
             return Ok(Some(byte));
         }
-        (held.number, held.size)
+        (held.number, held.size.min(MOST_AT_FIRST))
     };
     let received = patiently(cx, true, || {
         loop {

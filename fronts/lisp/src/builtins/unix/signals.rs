@@ -73,12 +73,8 @@ fn set_handler(cx: &mut Context, args: Args<'_>) -> Answer {
     if !known {
         return cx.type_error("signal that a program may handle", args[0]);
     }
-    let name = cx.world.names.signal_handlers;
-    if !cx.global_value(name).is(ObjectKind::Vector) {
-        let table = cx.new_vector(HANDLERS)?;
-        cx.set_global(name, table);
-    }
-    cx.global_value(name).set_slot(number.cast_unsigned() as usize, new);
+    let index = number.cast_unsigned() as usize;
+    table_with(cx, index)?.set_slot(index, new);
     if number != signal::SIGINT {
         let heap = cx.world.heap.clone();
         if let Err(cause) = cx.world.signals.receive(number, move || heap.call_attention()) {
@@ -86,6 +82,24 @@ fn set_handler(cx: &mut Context, args: Args<'_>) -> Answer {
         }
     }
     Ok(old)
+}
+
+/// Returns the table of the program's functions. Replaces a table without an entry `index`, which the program made, by one
+/// with the same functions. Another thread may replace the table at any time, so the variable is read once.
+fn table_with(cx: &mut Context, index: usize) -> Answer {
+    let name = cx.world.names.signal_handlers;
+    let table = cx.global_value(name);
+    let length = if table.is(ObjectKind::Vector) { table.length() } else { 0 };
+    if index < length {
+        return Ok(table);
+    }
+    cx.push(table)?;
+    let new = cx.new_vector(HANDLERS)?;
+    for entry in 0..length.min(HANDLERS) {
+        new.set_slot(entry, table.slot(entry));
+    }
+    cx.set_global(name, new);
+    Ok(new)
 }
 
 fn handler(cx: &Context, number: i32) -> Value {

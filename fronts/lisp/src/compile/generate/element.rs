@@ -10,10 +10,20 @@ use cranelift_codegen::ir::{Block, InstBuilder as _, Value, types};
 /// Mask of the bits of a header that tell the kind.
 const KIND: i64 = 0xff;
 
+/// The place of an element that was found in a vector.
+struct ElementPlace {
+    /// The vector that holds the element: the array itself if it has one axis.
+    vector: Value,
+    /// The kind's bits in the vector's header.
+    kind: Value,
+    /// The address of the element if each takes a word.
+    address: Value,
+}
+
 impl Generator<'_, '_> {
-    /// Finds an element of a vector or of an array of two axes. Returns the kind's bits in the vector's header, and the
-    /// address of the element if each takes a word. Jumps to `slow` for other values and for indices out of range.
-    fn element_place(&mut self, array: Operand, indices: &[Operand], slow: Block) -> Option<(Value, Value)> {
+    /// Finds an element of a vector or of an array of two axes. Jumps to `slow` for other values and for indices out of
+    /// range.
+    fn element_place(&mut self, array: Operand, indices: &[Operand], slow: Block) -> Option<ElementPlace> {
         let (Operand::Word(array) | Operand::Either { word: array, .. }) = array else { return None };
         if indices.iter().any(|index| matches!(index, Operand::Float(_))) {
             return None;
@@ -35,7 +45,8 @@ impl Generator<'_, '_> {
             self.go_on_if(inside, slow);
         }
         let offset = self.b.ins().ishl_imm_u(index, 3);
-        Some((self.b.ins().band_imm_s(header, KIND), self.b.ins().iadd(vector, offset)))
+        let kind = self.b.ins().band_imm_s(header, KIND);
+        Some(ElementPlace { vector, kind, address: self.b.ins().iadd(vector, offset) })
     }
 
     /// Returns the vector of an array of two axes, and the index of an element in it. Checks all that
@@ -100,13 +111,13 @@ impl Generator<'_, '_> {
     pub(super) fn element(&mut self, site: Site<'_>, wanted: Wanted) -> Operand {
         let slow = self.b.create_block();
         let join = self.join(wanted);
-        if let Some((kind, place)) = self.element_place(site.arguments[0], &site.arguments[1..], slow) {
-            let (values, floats) = self.by_kind(kind, slow);
+        if let Some(place) = self.element_place(site.arguments[0], &site.arguments[1..], slow) {
+            let (values, floats) = self.by_kind(place.kind, slow);
             self.b.switch_to_block(values);
-            let word = self.load(place, 0);
+            let word = self.load(place.address, 0);
             self.join_word(&join, word);
             self.b.switch_to_block(floats);
-            let float = self.b.ins().load(types::F64, Self::TRUSTED, place, 0);
+            let float = self.b.ins().load(types::F64, Self::TRUSTED, place.address, 0);
             self.join_float(&join, float);
         } else {
             self.b.ins().jump(slow, &[]);
@@ -122,15 +133,21 @@ impl Generator<'_, '_> {
         let (slow, on) = (self.b.create_block(), self.b.create_block());
         let last = site.arguments.len() - 1;
         let value = site.arguments[last];
-        if let Some((kind, place)) = self.element_place(site.arguments[0], &site.arguments[1..last], slow) {
-            let (values, floats) = self.by_kind(kind, slow);
+        if let Some(place) = self.element_place(site.arguments[0], &site.arguments[1..last], slow) {
+            let (values, floats) = self.by_kind(place.kind, slow);
             self.b.switch_to_block(values);
+            // Boxing a float may collect, and the array keeps the vector alive only until another thread gives it a new
+            // one. No test covers this, as that has to happen between two instructions of this function.
+            if matches!(value, Operand::Float(_) | Operand::Either { .. }) {
+                let root = self.root();
+                self.keep(place.vector, root);
+            }
             let word = self.boxed(value);
-            self.store(word, place, 0);
+            self.store(word, place.address, 0);
             self.b.ins().jump(on, &[]);
             self.b.switch_to_block(floats);
             let float = self.float_or(value, slow);
-            self.store(float, place, 0);
+            self.store(float, place.address, 0);
             self.b.ins().jump(on, &[]);
         } else {
             self.b.ins().jump(slow, &[]);

@@ -4,6 +4,7 @@ use super::define::with_block;
 use super::malformed::malformed;
 use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};
+use crate::threads::lock;
 use crate::value::{ObjectKind, Value};
 use crate::world::class;
 
@@ -96,6 +97,20 @@ pub(super) fn defmethod(cx: &mut Context, form: Value) -> Answer {
     Ok(form.cadr())
 }
 
+/// A list of methods that is to replace that of a class. Both lists are on the root stack.
+pub(crate) struct ChangedMethods {
+    class: Value,
+    old: Value,
+    new: Value,
+}
+
+impl ChangedMethods {
+    /// Returns the definition that the class had for a selector.
+    pub(crate) fn former(&self, selector: Value) -> Option<Value> {
+        self.old.iter().find(|method| method.car() == selector).map(Value::cdr)
+    }
+}
+
 impl Context {
     /// Defines or replaces a method. `definition` is `(parameters . body)`.
     pub(crate) fn add_method(
@@ -104,19 +119,82 @@ impl Context {
         selector: Value,
         definition: Value,
     ) -> Result<(), Exit> {
-        let mark = self.mark();
-        self.push(definition)?;
-        let method = self.cons(selector, definition)?;
-        self.push(method)?;
-        // Copied, so that other threads read either the old list or the new one.
-        let kept: Vec<Value> =
-            class.slot(class::slot::METHODS).iter().filter(|old| old.car() != selector).collect();
-        let list = self.list(&kept)?;
-        let list = self.cons(method, list)?;
-        class.set_slot(class::slot::METHODS, list);
-        self.methods_changed();
-        self.release(mark);
-        Ok(())
+        self.change_method(class, selector, Some(definition), |_| true).map(|_| ())
+    }
+
+    /// Replaces a method unless its definition is no longer `former`.
+    pub(crate) fn replace_method(
+        &mut self,
+        class: Value,
+        selector: Value,
+        former: Value,
+        definition: Value,
+    ) -> Result<(), Exit> {
+        self.change_method(class, selector, Some(definition), |it| it == Some(former)).map(|_| ())
+    }
+
+    /// Removes a class's own method; returns whether there was one.
+    pub(crate) fn remove_method(&mut self, class: Value, selector: Value) -> Result<bool, Exit> {
+        self.change_method(class, selector, None, |former| former.is_some())
+    }
+
+    /// Changes a method if `wanted` returns true for its former definition; returns whether it did.
+    fn change_method(
+        &mut self,
+        class: Value,
+        selector: Value,
+        definition: Option<Value>,
+        wanted: impl Fn(Option<Value>) -> bool,
+    ) -> Result<bool, Exit> {
+        loop {
+            let mark = self.mark();
+            let changed = self.changed_methods(class, selector, definition)?;
+            let is_wanted = wanted(changed.former(selector));
+            let is_stored = is_wanted && self.store_methods(&changed);
+            self.release(mark);
+            if is_stored || !is_wanted {
+                return Ok(is_stored);
+            }
+        }
+    }
+
+    /// Allocates the list of a class's methods with a new definition for a selector, or without the selector. It is a
+    /// copy, so that other threads read either the old list or the new one.
+    pub(crate) fn changed_methods(
+        &mut self,
+        class: Value,
+        selector: Value,
+        definition: Option<Value>,
+    ) -> Result<ChangedMethods, Exit> {
+        let old = class.slot(class::slot::METHODS);
+        self.push(old)?;
+        let method = match definition {
+            Some(definition) => Some(self.cons(selector, definition)?),
+            None => None,
+        };
+        self.push(method.unwrap_or(Value::NIL))?;
+        let others = old.iter().filter(|method| method.car() != selector);
+        let all: Vec<Value> = method.into_iter().chain(others).collect();
+        let new = self.list(&all)?;
+        self.push(new)?;
+        Ok(ChangedMethods { class, old, new })
+    }
+
+    /// Stores a list of methods unless another thread has changed the class's methods since it was allocated; returns
+    /// whether it was stored. The lock is taken without an allocation, for which other threads might wait.
+    pub(crate) fn store_methods(&self, changed: &ChangedMethods) -> bool {
+        let is_current = {
+            let _changing = lock(&self.world.methods);
+            let is_current = changed.class.slot(class::slot::METHODS) == changed.old;
+            if is_current {
+                changed.class.set_slot(class::slot::METHODS, changed.new);
+            }
+            is_current
+        };
+        if is_current {
+            self.methods_changed();
+        }
+        is_current
     }
 
     /// Runs a method with arguments on the stack.
