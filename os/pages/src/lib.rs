@@ -45,7 +45,8 @@ pub use area::Area;
 pub use error::{MapError, MapOp};
 pub use mapping::{
     advise_mapping, each_resident, forget, forget_all, inherited, is_mapped, make_anonymous, map_aligned,
-    mapping_at, raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, raw_pkey_mprotect, unmap_own, writable,
+    mapping_at, raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, raw_pkey_mprotect,
+    unmap_own, writable,
 };
 pub use own::own_bytes;
 pub use range::{Reserved, SPAN};
