@@ -2,9 +2,9 @@
 # Test suites of other projects, with and without Largesse: what they print must be the same. Parts of those of CPython,
 # NumPy, SciPy and pandas; queries to a PostgreSQL server, a Redis server's data, and numerical programs of NPB's kinds;
 # and programs that use NumPy, pandas, SciPy, scikit-learn and Polars in one process, each in its newest version.
-# foreign.sh [SUITE...]; without names, all but numpy_whole. Half an hour on two processors. numpy_whole: all tests of
-# the newest NumPy with and without the handler, twice a quarter of an hour. NPB itself: NPB=FOLDER with its programs,
-# built, of any class (bin/cg.S.x). PyTorch, whose packages have gigabytes: PACKAGES=torch.
+# foreign.sh [SUITE...]; without names, all but numpy_whole. More than an hour. numpy_whole: all tests of the newest
+# NumPy with and without the handler, twice a quarter of an hour. NPB itself: NPB=FOLDER with its programs, built, of any
+# class (bin/cg.S.x). PyTorch, whose packages have gigabytes: PACKAGES=torch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/need.sh python3-venv libpython3.11-testsuite postgresql-15 redis-server
