@@ -70,8 +70,8 @@ impl SmallCache {
         Some((address, run.zero.load(Ordering::Relaxed) >> block & 1 == 1))
     }
 
-    /// Takes back a block of a slab, if the cache has the block's word: so the block that was freed last is handed out
-    /// next, and a program that allocates and frees in turns touches no more memory than it needs at a time. Returns
+    /// Takes back a block of a slab, if the cache has the block's word. The lowest free block of the word is handed out
+    /// next, so that a program that allocates and frees in turns touches no more memory than it needs at a time. Returns
     /// `None` if the cache does not have the word, and otherwise whether the block was in use.
     #[inline]
     pub(super) fn put(&self, class: usize, slab: u32, block: usize) -> Option<bool> {
