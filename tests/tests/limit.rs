@@ -123,7 +123,8 @@ fn r_workers(count: u32) -> [String; 4] {
     ["Rscript", "--vanilla", "-e", &script].map(str::to_owned)
 }
 
-/// R forks while its vectors are near, and each worker changes half of them.
+/// Forked workers of R finish under a limit below which the kernel kills them otherwise. R forks before its vectors are
+/// far, and each worker changes half of them.
 #[test]
 fn r_workers_end_in_a_tight_group() {
     if !has_program("Rscript", &["--version"]) || !events_are_permitted() {
@@ -431,7 +432,8 @@ fn system_calls_survive_the_change_over() {
     }
 }
 
-/// A thread that a library started with a `pthread_create` that it had looked up blocks all signals, as jemalloc's does.
+/// A thread that a library started with a `pthread_create` that it had looked up blocks all signals, as jemalloc's
+/// does.
 #[test]
 fn looked_up_threads_have_the_filter() {
     let stage = Stage::new();

@@ -295,7 +295,7 @@ fn interrupt_lets_cleanup_finish() {
     });
 }
 
-/// The evaluation of a circular body need not contain a call.
+/// An interrupt ends the evaluation of a circular body, even of one without a call.
 #[test]
 fn interrupt_stops_circular_forms() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {

@@ -15,8 +15,9 @@ use largesse_malloc::Fill;
 /// Alignment in bytes of blocks for which none was requested.
 const MALLOC_ALIGN: usize = 16;
 
-/// Exports a function, which is implemented by `$plain`, or by `$called` with the address of its caller as a last
-/// argument while small blocks are served. The first word of the routing is 0 then.
+/// Exports a C function that calls `$plain`, or, while small blocks are served, `$called` with the address of its
+/// caller as an additional last argument. Small blocks are served while the first word of `ROUTING` (`routing.rs`) is
+/// 0.
 #[cfg(target_arch = "x86_64")]
 macro_rules! export {
     ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*), $register:literal, $plain:ident, $called:ident) => {

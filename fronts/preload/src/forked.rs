@@ -53,8 +53,8 @@ pub(crate) fn is_forking() -> bool {
     FORKING.load(Ordering::Relaxed)
 }
 
-/// Evicts pages until copies of all others would fit. For the thread that is about to fork; it holds no lock that
-/// evictions need.
+/// Evicts pages until memory has room for a copy of every page that stays resident. The thread that is about to fork
+/// calls it, and holds no lock that evictions need.
 pub(crate) fn make_room() {
     let [free, all] = [0, 1].map(|word| SEEN[word].load(Ordering::Relaxed));
     let interrupts = || heap::heap().is_some_and(LargeHeap::is_interrupted);

@@ -102,7 +102,8 @@ pub(crate) fn in_child() {
     hold();
 }
 
-/// Starts the thread that notices the end of the program, in a process that is about to have service threads.
+/// Starts the thread that notices the end of the program's last thread, before the process gets service threads: these
+/// would keep it alive.
 pub(crate) fn watch() {
     const STACK: usize = 64 << 10;
     if !WATCHED.swap(true, Ordering::Relaxed) {

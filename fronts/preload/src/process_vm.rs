@@ -25,7 +25,7 @@ use libc::{c_long, iovec};
 /// Number of bytes whose far pages are pinned at a time. Half of the smallest local memory has room for twice as many.
 const PIECE: usize = 256 << 10;
 
-/// Serves `process_vm_readv(2)`.
+/// Implements `process_vm_readv(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn process_vm_readv(
     process: c_int,
@@ -38,7 +38,7 @@ pub(crate) unsafe extern "C" fn process_vm_readv(
     serve(libc::SYS_process_vm_readv, process, (local.addr(), locals), (remote.addr(), remotes), flags)
 }
 
-/// Serves `process_vm_writev(2)`.
+/// Implements `process_vm_writev(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn process_vm_writev(
     process: c_int,

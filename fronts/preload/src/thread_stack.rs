@@ -11,7 +11,7 @@ use crate::pinned::PinnedPages;
 use crate::signals::{bit, kept_open};
 use core::ffi::{c_int, c_void};
 
-/// Serves `pthread_attr_setstack(3)`.
+/// Implements `pthread_attr_setstack(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pthread_attr_setstack(
     attributes: *mut libc::pthread_attr_t,

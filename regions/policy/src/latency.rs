@@ -67,8 +67,8 @@ impl Latencies {
 }
 
 impl Percentile {
-    /// Moves to the bucket that contains the percentile now, after a value was added to `bucket`. `number` is that of
-    /// all values.
+    /// Moves to the bucket that contains the percentile now, after a value was added to `bucket`. `number` is the
+    /// number of all values.
     fn added(&mut self, bucket: usize, counts: &[u64], number: u64) {
         self.below += u64::from(bucket < self.bucket);
         let rank = (number * self.per_cent).div_ceil(100);

@@ -6,16 +6,16 @@
 //!    ├───────────────────────────────────────────────────────────┘                                 │
 //!    └───────────────────────────── the limit comes near (not decided here) ───────────────────────┘
 //! ```
-//! Memory becomes far when the reserve of the limit is reached, and near only while as much as the reserve would be free
-//! in addition. So a program that stays at one size does not change over again and again. One whose size goes up and
-//! down does, and each change-over that follows soon after the last return doubles the time for which there must be
+//! Memory becomes far when the reserve of the limit is reached, and near only while as much as the reserve would be
+//! free in addition. So a program that stays at one size does not change over again and again. One whose size goes up
+//! and down does, and each change-over that follows soon after the last return doubles the time for which there must be
 //! room.
 
 use std::time::{Duration, Instant};
 
-/// Shortest time for which there must be room.
+/// Shortest time for which memory below the limit must have room for all far blocks before they become near again.
 const WAIT: Duration = Duration::from_secs(3);
-/// Longest time for which there must be room.
+/// Longest such time.
 const MOST_WAIT: Duration = Duration::from_secs(96);
 /// A change-over comes soon if it follows within this many times the waiting time.
 const SOON: u32 = 10;

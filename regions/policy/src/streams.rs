@@ -196,7 +196,8 @@ impl Streams {
         starts.then(|| Pattern::Strided(StridedStream::new(fault, stride)))
     }
 
-    /// Returns the smallest distance in pages at which two earlier faults precede `fault` one after the other.
+    /// Returns the smallest stride in pages with an earlier fault one stride before `fault`, and one two strides before
+    /// it.
     fn stride_to(&self, fault: &FaultContext, unit: f64) -> Option<f64> {
         let here = fault.page as f64;
         let recent = || self.recent.iter().flatten().map(|&page| page as f64);

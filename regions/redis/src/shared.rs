@@ -47,7 +47,7 @@ impl Shared {
         let _ = self.condemned.set(why); // fails if there is an earlier reason
     }
 
-    /// Returns an error once a server may evict pages.
+    /// Returns an error once the settings of a server allow it to drop keys, by which pages would be lost.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.condemned.get().map_or(Ok(()), |why| Err(self.lost(why)))
     }

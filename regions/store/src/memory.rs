@@ -62,7 +62,7 @@ impl MemoryStore {
         inside.then(|| unsafe { self.mapping.start().as_ptr().add(at) })
     }
 
-    /// Allocates memory for those of these bytes that have none.
+    /// Allocates memory for the bytes of `at..at + len` that have none.
     fn take(&self, at: usize, len: usize) -> Result<(), StoreError> {
         let full = |_| StoreError::Full { wanted: len as u64 };
         self.file.allocate_large(&self.mapping, at, len).map_err(full)?;

@@ -129,7 +129,7 @@ impl<'a> FarPlan<'a> {
         Duration::from_secs(self.args.limit().into())
     }
 
-    /// Returns the columns for a program with this footprint.
+    /// Returns the columns of the table for a program with this footprint, one for each share of local memory.
     pub(super) fn columns(&self, footprint: Footprint) -> Vec<FarColumn> {
         let column = |&percent: &u8| {
             let share = footprint.data * u64::from(percent) / 100;

@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Reads a definition.
+/// Reads the definition `name` of a bench.
 fn read(name: &str) -> Table {
     toml::from_str(&read_to_string(root().join("definitions").join(name)).expect(name)).expect(name)
 }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Open this store: memory: or redis://HOST:PORT; - reads its name from standard input
     #[arg(long, value_name = "STORE")]
     store: String,
-    /// Keep serving while this process runs, too
+    /// Keep serving as long as this process runs, even if no program uses the agent
     #[arg(long, value_name = "PID")]
     owner: Option<i32>,
 }

@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Spread large blocks over all NUMA nodes, page by page
     #[arg(long)]
     interleave: bool,
-    /// Serve the programs that this one starts, too [default: on]
+    /// Use Largesse in the programs that this one starts, too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true)]
     children: Option<OsString>,
     /// Keep the program below SIZE (8G), or below the memory of its control group or the machine (auto): near the limit

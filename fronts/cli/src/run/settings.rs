@@ -1,4 +1,4 @@
-//! Options and inherited `LARGESSE_*` variables, checked once before the program starts.
+//! Checks options and inherited `LARGESSE_*` variables once, before the program starts.
 //!
 //! An omitted option leaves its variable unchanged, so that the user's value or else the library's default applies.
 
@@ -104,7 +104,8 @@ impl Settings {
     }
 }
 
-/// Checks before the program starts that the report file, which `origin` names, can be written, and leaves it as it was.
+/// Checks before the program starts that the report file, which `origin` names, can be written, and leaves it as it
+/// was.
 pub(super) fn report_can_be_written(origin: &'static str, path: &Path) -> Result<(), LaunchError> {
     let failure = |error| LaunchError::Report { origin, path: path.to_owned(), error };
     let made = match OpenOptions::new().write(true).create_new(true).open(path) {

@@ -53,8 +53,8 @@ fn equalp_builtin(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(same))
 }
 
-/// Compares two values by structure; `loose` also equates numbers of one value and letters of either case. Objects of one
-/// class are compared slot by slot.
+/// Compares two values by structure; `loose` also equates numbers of one value and letters of either case. Objects of
+/// one class are compared slot by slot.
 pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result<bool, Exit> {
     Comparison { loose, met: HashSet::new() }.same(cx, a, b)
 }
@@ -62,7 +62,7 @@ pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result
 /// A comparison that is under way.
 struct Comparison {
     loose: bool,
-    /// Pairs of objects that were met, which a circle leads to again.
+    /// Pairs of objects that are compared already, so that the comparison of circular structures ends.
     met: HashSet<(Value, Value)>,
 }
 

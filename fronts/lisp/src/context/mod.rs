@@ -52,7 +52,8 @@ pub(crate) struct Context {
     pub(crate) method_misses: u64,
     /// Number of forms that the thread evaluated in the running interpreted definition.
     pub(crate) evaluated: u32,
-    /// Interpreted definitions that the thread called.
+    /// For each interpreted definition that the thread called lately: how much it evaluated there, and the machine code
+    /// that replaces it.
     pub(crate) called: Box<[crate::world::library::CalledDefinition]>,
     /// Number of fixed roots in use for the backtrace of an error, innermost call first.
     pub(crate) depth: usize,
@@ -136,7 +137,8 @@ impl Context {
         Ok(())
     }
 
-    /// Handles the reasons for a poll: Ctrl-C, other signals, objects to finalize, a collection to report to `*gc-hook*`.
+    /// Handles the reasons for a poll: Ctrl-C, other signals, objects to finalize, a collection to report to
+    /// `*gc-hook*`.
     #[cold]
     fn attend(&mut self) -> Result<(), Exit> {
         while let Some(object) = self.mutator.next_finalizable() {

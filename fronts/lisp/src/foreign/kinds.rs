@@ -17,7 +17,8 @@ pub(super) enum ForeignType {
     Int,
     Double,
     Single,
-    /// The address of a string, or of the elements of another vector. As a result: the text up to its zero byte, copied.
+    /// An argument is the address of a string, or of the elements of another vector. If a function returns it, the text
+    /// up to its zero byte is copied into a new string.
     Text,
     /// A copy of that many bytes at the address.
     Bytes(usize),

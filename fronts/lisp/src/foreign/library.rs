@@ -67,7 +67,8 @@ fn open_found(path: &str) -> Result<usize, String> {
     Err(format!("{reason}{hint}"))
 }
 
-/// Implements `(open-library path)`: returns a number for it; for the process itself without a path.
+/// Implements `(open-library path)`, which returns a number that stands for the library. Without a path, it stands for
+/// the process itself.
 pub(super) fn open_library(cx: &mut Context, args: Args<'_>) -> Answer {
     let path = if args[0].is_nil() { None } else { Some(path_of(cx, args[0])?) };
     let opened = cx.blocked(|| match &path {

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Forms evaluated in a definition after which it is compiled, unless `sys:*compile-after*` says otherwise.
 pub(crate) const MUCH: i64 = 2000;
 
-/// Number of entries of a thread's table of called definitions.
+/// Number of entries of a thread's table of called definitions, each a [`CalledDefinition`].
 const CALLED: usize = 4096;
 
 /// Number of adjacent entries, of which any may be that of a given definition.
@@ -25,8 +25,8 @@ pub(crate) struct CalledDefinition {
     /// The entry is valid while its epoch is the world's.
     pub(crate) epoch: u64,
     pub(crate) definition: u64,
-    /// Number of forms evaluated in the definition and in the closures that it calls, without those in other interpreted
-    /// functions and methods.
+    /// Number of forms evaluated in the definition and in the closures that it calls, without those in other
+    /// interpreted functions and methods.
     pub(crate) evaluated: u32,
     /// Number of evaluated forms at which it is next compared with the limit.
     pub(crate) due: u32,
@@ -69,8 +69,8 @@ impl WarmLibrary {
     }
 }
 
-/// Returns the entry of a definition that the thread calls in this epoch. A new entry takes the place of the one with the
-/// fewest forms among [`TOGETHER`], so that two definitions that call each other are both counted.
+/// Returns the entry of a definition that the thread calls in this epoch. A new entry takes the place of the one with
+/// the fewest forms among [`TOGETHER`], so that two definitions that call each other are both counted.
 #[inline]
 pub(crate) fn called(
     entries: &mut [CalledDefinition],

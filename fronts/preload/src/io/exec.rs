@@ -1,4 +1,4 @@
-//! Serves `exec` in a filtered process: the kernel keeps the filter across `exec`, but no handler of `SIGSYS`.
+//! Implements `exec` in a filtered process: the kernel keeps the filter across `exec`, but no handler of `SIGSYS`.
 //!
 //! A child of `vfork` that asks to be traced stops at each signal until its parent continues it, and the parent waits
 //! for the `exec` of the child. So a `SIGSYS` in between would deadlock the two. Tracing begins at the `exec` instead,
@@ -60,7 +60,7 @@ fn personality(new: usize) -> usize {
     unsafe { raw::call(libc::SYS_personality, [new, 0, 0, 0, 0, 0]) as usize }
 }
 
-/// Serves `ptrace(PTRACE_TRACEME)`; a child of `vfork` makes the call only when it executes its program.
+/// Implements `ptrace(PTRACE_TRACEME)`; a child of `vfork` makes the call only when it executes its program.
 pub(super) fn trace_me(arguments: [usize; 6], blocked: u64) -> isize {
     if signals::in_other_process()
         && shares_memory_with_parent()
@@ -82,8 +82,8 @@ fn shares_memory_with_parent() -> bool {
     }
 }
 
-/// Serves `execve` and `execveat`. If `put_off` is true, the process has asked to be traced, and tracing begins just
-/// before the call.
+/// Implements `execve` and `execveat`. If `put_off` is true, the process has asked to be traced, and tracing begins
+/// just before the call.
 pub(super) fn execute(number: c_long, asked: CallRequest<'_>, put_off: bool) -> isize {
     let CallRequest { arguments, blocked, own, .. } = asked;
     // Relaxed: set before the filter was installed.

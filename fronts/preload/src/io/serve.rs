@@ -344,7 +344,7 @@ fn uses_second_word(operation: usize) -> bool {
     )
 }
 
-/// Serves `sigaltstack`. The new stack is pinned for good, since the kernel may write to it at any time.
+/// Implements `sigaltstack`. The new stack is pinned for good, since the kernel may write to it at any time.
 pub(super) fn signal_stack(asked: CallRequest<'_>) -> isize {
     let [new, old, ..] = asked.arguments;
     let mut pinned = PinnedPages::new(asked.own);

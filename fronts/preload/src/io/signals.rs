@@ -104,7 +104,7 @@ fn lock(signal: c_int) -> std::sync::MutexGuard<'static, Action> {
     wanted(signal).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves `rt_sigprocmask` by changing the set of blocked signals in the context that the handler returns to.
+/// Implements `rt_sigprocmask` by changing the set of blocked signals in the context that the handler returns to.
 pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &OwnStacks) -> isize {
     let [how, set, old, size, ..] = trapped.arguments();
     if size != size_of::<u64>() {
@@ -129,7 +129,7 @@ pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &OwnStacks) -> isize {
     0
 }
 
-/// Serves `rt_sigaction`; actions for our signals are stored instead of set.
+/// Implements `rt_sigaction`; actions for our signals are stored instead of set.
 pub(super) fn set_action(mut arguments: [usize; 6], own: &OwnStacks) -> isize {
     let [signal, new, old, size, ..] = arguments;
     if size != size_of::<u64>() {

@@ -1,4 +1,4 @@
-//! Serves `madvise` on far memory.
+//! Implements `madvise` on far memory.
 
 use super::quietly;
 use crate::answer::{Answer, refused};

@@ -18,22 +18,22 @@ pub(crate) fn told(answer: Answer) -> Answer {
     answer
 }
 
-/// Serves `munmap(2)`.
+/// Implements `munmap(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
     // SAFETY: the caller's promise.
     told(unsafe { moves::unmap(at, len) }) as c_int
 }
 
-/// Serves `mprotect(2)`.
+/// Implements `mprotect(2)`, also on far memory.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mprotect(at: *mut c_void, len: usize, protection: c_int) -> c_int {
     // SAFETY: the caller's promise.
     told(unsafe { protect(at, len, protection) }) as c_int
 }
 
-/// Serves `pkey_mprotect(2)`. If it names a key, it fails with `EINVAL` on memory that is or may become far: threads of
-/// this library read and write its pages, and have no rights by that key.
+/// Implements `pkey_mprotect(2)`. If it names a key, it fails with `EINVAL` on memory that is or may become far:
+/// threads of this library read and write its pages, and have no rights by that key.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pkey_mprotect(
     at: *mut c_void,
@@ -65,7 +65,7 @@ fn may_become_far_block(at: &Range<usize>) -> bool {
     limit_state::is_watched() && heap::heap().is_some_and(is_block)
 }
 
-/// Serves `mremap(2)`. The last argument is used with `MREMAP_FIXED` only.
+/// Implements `mremap(2)`. The last argument is used with `MREMAP_FIXED` only.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mremap(
     old: *mut c_void,
@@ -79,7 +79,7 @@ pub(crate) unsafe extern "C" fn mremap(
     core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned())
 }
 
-/// Serves `madvise(2)`.
+/// Implements `madvise(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int) -> c_int {
     let near = |all| near_mappings::with(&all, |near| near.advise(&all, what));
@@ -96,20 +96,20 @@ pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int
     }) as c_int
 }
 
-/// Serves `mlock(2)`, which fails with `ENOMEM` on far memory, and on blocks that may become far. Mappings that are
+/// Implements `mlock(2)`, which fails with `ENOMEM` on far memory, and on blocks that may become far. Mappings that are
 /// locked stay near.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlock(at: *const c_void, len: usize) -> c_int {
     lock(at, len, 0)
 }
 
-/// Serves `mlock2(2)`, as [`mlock`].
+/// Implements `mlock2(2)`, as [`mlock`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlock2(at: *const c_void, len: usize, flags: c_uint) -> c_int {
     lock(at, len, flags.cast_signed())
 }
 
-/// Serves `mlockall(2)`, which fails with `ENOMEM` if there is far memory, or may be.
+/// Implements `mlockall(2)`, which fails with `ENOMEM` if there is far memory, or may be.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
     if heap::far().is_some() || limit_state::is_watched() {

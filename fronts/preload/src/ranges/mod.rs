@@ -1,9 +1,10 @@
-//! Serves the calls that map, unmap, move, lock, protect and advise ranges of far memory, and of memory that becomes far.
+//! Serves the calls that map, unmap, move, lock, protect and advise ranges of far memory, and of memory that becomes
+//! far.
 //!
 //! Far memory keeps a state of every page, of which the kernel does not know, so calls that change the contents of
-//! pages are intercepted. `mprotect` is, too: it makes reserved memory usable, which has room in the store only then. Calls
-//! on other memory, and all calls without far memory or a limit, go to the kernel unchanged. Under a limit, mappings
-//! are near in the range that becomes far (`near_mappings.rs`): each call asks there first.
+//! pages are intercepted. `mprotect` is, too: it makes reserved memory usable, which has room in the store only then.
+//! Calls on other memory, and all calls without far memory or a limit, go to the kernel unchanged. Under a limit,
+//! mappings are near in the range that becomes far (`near_mappings.rs`): each call asks there first.
 
 mod advice;
 pub(crate) mod calls;
@@ -50,9 +51,9 @@ fn quietly<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Returns what a new mapping is for if it becomes far memory once there is some; `None` if it does not. The address is a
-/// wish, which need not be granted. A larger mapping than the memory of the machine, made with `MAP_NORESERVE`, is only
-/// reserved, but usable: the store has no room for it.
+/// Returns what a new mapping is for if it becomes far memory once there is some; `None` if it does not. The address is
+/// a wish, which need not be granted. A larger mapping than the memory of the machine, made with `MAP_NORESERVE`, is
+/// only reserved, but usable: the store has no room for it.
 pub(crate) fn purpose(at: *mut c_void, len: usize, protection: c_int, flags: c_int) -> Option<Purpose> {
     if len < SMALLEST || flags & (ANONYMOUS | NEVER) != ANONYMOUS {
         return None;
@@ -73,7 +74,7 @@ fn is_reserved_there(len: usize, protection: c_int, flags: c_int) -> bool {
     len >= SMALLEST && protection == libc::PROT_NONE && flags == flags_of_it
 }
 
-/// Serves `mmap`. Returns `None` if the call concerns no far memory and is left to the kernel.
+/// Implements `mmap`. Returns `None` if the call concerns no far memory and is left to the kernel.
 ///
 /// # Safety
 /// The requirements are those of `mmap(2)`.
@@ -140,7 +141,8 @@ fn no_room(len: usize) -> Answer {
     refused(libc::ENOMEM)
 }
 
-/// Maps something over the `len` bytes at `at`. Returns `None` if they include no far memory, and none that becomes far.
+/// Maps something over the `len` bytes at `at`. Returns `None` if they include no far memory, and none that becomes
+/// far.
 ///
 /// # Safety
 /// As `mmap(2)` with `MAP_FIXED`.
@@ -231,7 +233,7 @@ unsafe fn map_at(at: *mut c_void, len: usize) -> Answer {
     unsafe { largesse_pages::raw_mmap(at, len, READ_WRITE, flags, -1, 0) }
 }
 
-/// Serves `mprotect`.
+/// Implements `mprotect`.
 ///
 /// # Safety
 /// The requirements are those of `mprotect(2)`.
@@ -261,7 +263,8 @@ fn reserved_bytes(at: &Range<usize>) -> usize {
     far.map_or(0, |far| quietly(|| far.reserved_bytes(at)))
 }
 
-/// Returns the number of bytes that the program can use once a mapping with `MAP_FIXED` has been made over memory of ours.
+/// Returns how many bytes of `at..at + len`, which are reserved far memory until now, the program can use once it has
+/// made a mapping there with this protection and these flags.
 pub(crate) fn usable_after(at: *const c_void, len: usize, protection: c_int, flags: c_int) -> usize {
     let is_fixed = flags & libc::MAP_FIXED != 0 && can_be_far(flags) && protection != libc::PROT_NONE;
     range(at, len).filter(|_| is_fixed).map_or(0, |all| reserved_bytes(&all))

@@ -1,5 +1,5 @@
-//! Serves `munmap` and `mremap` on far memory, where each page has a fixed place in the store, so that moved pages are
-//! copied, and on memory that becomes far, whose pages the kernel moves.
+//! Implements `munmap` and `mremap` on far memory, where each page has a fixed place in the store, so that moved pages
+//! are copied, and on memory that becomes far, whose pages the kernel moves.
 
 use super::{far_range, protection, quietly, range};
 use crate::answer::{Answer, is_error, refused};
@@ -18,7 +18,7 @@ use std::sync::Once;
 /// Ensures that the message why far memory was not moved is printed only once.
 static UNREAD: Once = Once::new();
 
-/// Serves `munmap`.
+/// Implements `munmap`.
 ///
 /// # Safety
 /// The requirements are those of `munmap(2)`.
@@ -46,7 +46,7 @@ fn unmap_far(far: &Far, at: &Range<usize>) -> Answer {
     answer
 }
 
-/// Serves `mremap`.
+/// Implements `mremap`.
 ///
 /// # Safety
 /// The requirements are those of `mremap(2)`.

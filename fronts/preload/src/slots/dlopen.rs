@@ -29,7 +29,7 @@ fn patch_objects(wanted: impl Fn(&Object<'_>) -> bool) -> usize {
     patch(wanted, replacement)
 }
 
-/// Serves `dlopen(3)`.
+/// Implements `dlopen(3)`.
 ///
 /// Jumps to the function that [`choose`] returns instead of calling it: the C library takes the object with the return
 /// address for the caller, and searches that object's RUNPATH.

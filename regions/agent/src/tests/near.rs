@@ -40,7 +40,7 @@ struct NearbyStore {
     traffic: Option<Arc<Traffic>>,
 }
 
-/// Returns a provider of simulated stores.
+/// Returns a provider of simulated stores in memory of this process.
 pub(super) fn near() -> PageStorage {
     provider(None)
 }

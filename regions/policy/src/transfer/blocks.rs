@@ -147,8 +147,9 @@ impl Sample<'_> {
         Some((mean, others.mean(|it| (less(it) - mean).powi(2)) / (others.len() - 1) as f64))
     }
 
-    /// Returns by which share of pages blocks of `others` fill fewer pages than their neighbours in `self`. Blocks with
-    /// few pages and blocks with many have the same weight.
+    /// Returns how many pages fewer a block of `others` fills than its neighbours in `self`, as a share of the mean of
+    /// both, averaged over the blocks of `others`: 0.5 if 60 pages are filled where the neighbours fill 100. Each block
+    /// has the same weight, however many pages it fills. The result is negative if blocks of `others` fill more.
     pub(super) fn fewer(self, others: Sample<'_>) -> f64 {
         others.mean(|other| {
             let (these, others) = (self.near(other, BlockCost::pages), other.pages());

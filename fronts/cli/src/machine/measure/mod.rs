@@ -1,4 +1,5 @@
-//! Measures memory within bounds of bytes and time; each figure has its spread, and impossible figures are marked.
+//! Measures the latency and bandwidth of the machine's memory, with a bounded amount of memory and time. Each figure
+//! has its spread, and physically impossible figures are marked.
 
 pub(super) mod bandwidth;
 pub(super) mod chain;

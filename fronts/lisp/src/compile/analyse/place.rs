@@ -24,9 +24,9 @@ enum Argument {
 
 #[derive(Clone, Copy)]
 enum Update {
-    /// The function is called with the arguments and the new value.
+    /// A call of this function with the arguments and the new value sets the place.
     Function(Word),
-    /// The function is called with forms for them, and returns a form.
+    /// A call of this function with forms for the arguments and the new value returns the form that sets the place.
     Expander(Word),
 }
 
