@@ -26,8 +26,8 @@ pub(crate) const READ_DEPTH: usize = 32;
 pub(crate) const READ_PAGES: usize = MAX_TRANSFER + MAX_TRANSFER / 2;
 /// Smallest size in pages of the memory of reads, and of that of writes.
 const QUEUE_PAGES: usize = 128;
-/// Divisor of local memory: the memory of reads, and that of writes, is this part of it, within their bounds. It takes
-/// memory in addition to local memory.
+/// Divisor of local memory: the reads in flight share memory of a 32nd of its size, and so do the writes, within
+/// [`QUEUE_PAGES`] and the largest size of each. This memory is needed in addition to local memory.
 const QUEUE_SHARE: usize = 32;
 /// Number of reads in flight that only faults may start, so that a fault does not wait for prefetches.
 const FAULT_SLOTS: usize = 8;

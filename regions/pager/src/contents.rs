@@ -1,4 +1,5 @@
-//! Calls by which the program gets pages of far memory, gives them back, or maps something else in their place.
+//! Hands out pages of far memory to the program, takes them back, and lets the program map something else in their
+//! place.
 
 use crate::page::{PageState, number, runs};
 use crate::pager::Pager;

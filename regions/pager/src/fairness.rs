@@ -23,8 +23,8 @@ const REST: Duration = Duration::from_micros(100);
 /// Duration of a long sleep of the handler. A time slice has at most 2.8 ms, and the kernel notices its end at a tick
 /// of its clock, which comes each 4 ms in most kernels.
 const LONG_REST: Duration = Duration::from_millis(8);
-/// Shortest time between two long sleeps.
-const SELDOM: Duration = Duration::from_millis(500);
+/// Shortest time from the end of a long sleep to the start of the next.
+const LONG_REST_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Makes the calling thread sleep if the threads of its CPU take it from each other too often.
 pub(crate) struct FairnessThrottle {
@@ -51,7 +51,7 @@ impl FairnessThrottle {
             let worked = process_cpu_time();
             std::thread::sleep(REST);
             let others_work = process_cpu_time().saturating_sub(worked) > REST / 2;
-            if others_work && now.duration_since(self.rested) > SELDOM {
+            if others_work && now.duration_since(self.rested) > LONG_REST_INTERVAL {
                 std::thread::sleep(LONG_REST);
                 self.rested = now;
             }

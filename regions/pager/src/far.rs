@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 /// Size of local memory: the upper bound of resident far pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
-    /// A number of bytes.
+    /// A number of bytes of far memory.
     Bytes(usize),
     /// A percentage of the bytes that the program may use at the moment.
     Percent(u8),
@@ -46,8 +46,8 @@ pub struct FarMemory<S> {
 }
 
 impl<S: PageStore> FarMemory<S> {
-    /// Makes far memory of two ranges, which are segments of `pager`. The program has the parts `mapped` of the range of
-    /// mappings already. Calls `lost`, which ends the program, if the store has lost the contents of pages.
+    /// Makes far memory of two ranges, which are segments of `pager`. The program has the parts `mapped` of the range
+    /// of mappings already. Calls `lost`, which ends the program, if the store has lost the contents of pages.
     #[must_use]
     pub fn new(
         heap: FarRange,

@@ -8,7 +8,7 @@ use largesse_policy::PageNumber;
 /// A reserved range of addresses, which is one segment of far memory.
 #[derive(Debug)]
 pub struct FarRange {
-    /// The addresses.
+    /// The reserved addresses of the segment.
     pub range: Reserved,
     /// Number of the range's first page.
     pub first: PageNumber,

@@ -17,9 +17,9 @@ use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 
 impl<S: PageStore> Pager<Linux, S> {
-    /// Serves a fault of the calling thread: in this thread if `here`, otherwise in the handler thread. When it
-    /// returns, the calling thread may touch the page again. Returns `false` if the page is no longer far memory, so
-    /// that the fault is not the pager's. The caller blocks signals.
+    /// Has a fault of the calling thread served: in this thread if `here` and the kernel reports faults by signals,
+    /// otherwise in the handler thread. When it returns, the calling thread may touch the page again. Returns `false`
+    /// if the page is no longer far memory, so that the fault is not the pager's. The caller blocks signals.
     pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, PagerError> {
         let fault_queue = &self.kernel().fault_queue;
         if !self.kernel().faults().by_signal() {

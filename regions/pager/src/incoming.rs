@@ -33,7 +33,7 @@ pub(crate) enum FillReason {
     Fault,
     /// A stream predicts their use.
     Prefetch,
-    /// There is room for all pages again, so that those in the store are fetched before far memory becomes near.
+    /// All pages fit in local memory again: those that are not resident are fetched before far memory becomes near.
     Recall,
 }
 

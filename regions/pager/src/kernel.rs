@@ -44,8 +44,8 @@ impl FillOrder {
         self.range.clone()
     }
 
-    /// Calls `put` for one part after the other. Calls `wake` with the pages whose threads continue early as soon as
-    /// these pages are in place.
+    /// Calls `put` for each part of the fill, in the order in which the parts are put in place. Calls `wake` with the
+    /// pages whose waiting threads need not wait for the rest of the fill, as soon as these pages are in place.
     pub fn each(
         &self,
         mut put: impl FnMut(&Range<PageNumber>) -> Result<(), FaultError>,

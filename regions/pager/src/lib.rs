@@ -15,8 +15,8 @@
 //! that were transferred in other units are resident.
 //! # Knows / does not know
 //! Knows pages' states and their transitions, transfers, and how faults are received. Does not know which page to evict
-//! or prefetch and how many to transfer (largesse-policy decides), how a store keeps pages, what the pages contain, or
-//! the environment.
+//! (`largesse_policy::replacement` decides, a segmented LRU driven by refault distances), which to prefetch and how
+//! many to transfer (largesse-policy, too), how a store keeps pages, what the pages contain, or the environment.
 //! # Lock order
 //! A thread that holds a lock takes only locks of higher rank. `lock.rs` defines the ranks, and debug builds check them
 //! at every lock. A lock that is only tried never waits, and may have any rank.

@@ -1,17 +1,17 @@
 //! Takes pages out of the program, and keeps their contents in staging buffers until they are written to the store.
 //!
 //! An evicted page is *moved* (`UFFDIO_MOVE`): in one step for all threads, its frame gets another address, and the
-//! program waits at its next touch. The kernel refuses while a device may be writing to the page (direct I/O, io_uring),
-//! so that no write of a device is lost. A page that cannot be moved is protected against writing, copied and dropped
-//! (`copied.rs`): pages to which the program itself may not write (a collector's barrier, a guard), and all pages before
-//! Linux 6.8.
+//! program waits at its next touch. The kernel refuses while a device may be writing to the page (direct I/O,
+//! io_uring), so that no write of a device is lost. A page that cannot be moved is protected against writing, copied
+//! and dropped (`copied.rs`): pages to which the program itself may not write (a collector's barrier, a guard), and all
+//! pages before Linux 6.8.
 //!
 //! # Occupied places
-//! A page cannot be moved to an address that has a page already. Linux 6.18 also reports this by mistake: if it must try
-//! a page twice, it still returns the error of the first try (`move_pages` never clears `err`), so that the page counts
-//! as not moved, and its new address seems to be occupied at the next call. So if the page is no longer in the program,
-//! the page in the staging buffer is that page, and its contents are passed on. If it still is in the program, the page
-//! in the staging buffer belongs to no one. This was never seen, and the address is cleared once.
+//! A page cannot be moved to an address that has a page already. Linux 6.18 also reports this by mistake: if it must
+//! try a page twice, it still returns the error of the first try (`move_pages` never clears `err`), so that the page
+//! counts as not moved, and its new address seems to be occupied at the next call. So if the page is no longer in the
+//! program, the page in the staging buffer is that page, and its contents are passed on. If it still is in the program,
+//! the page in the staging buffer belongs to no one. This was never seen, and the address is cleared once.
 
 mod copied;
 mod frames;
@@ -68,8 +68,9 @@ struct StagingBuffer {
 }
 
 impl StagingBuffer {
-    /// Passes `len` bytes of pages that were moved to the end of the staging buffer to `show`. `offset` is the offset
-    /// of the first of them from the first page to be taken.
+    /// Passes to `show` the `len` bytes of pages that were moved to the staging buffer last: they follow the `shown`
+    /// bytes that it got before. The staging buffer begins at address `start`. `offset` is the distance in bytes of
+    /// these pages from the first page of the eviction.
     fn show(
         &mut self,
         start: usize,
@@ -106,7 +107,8 @@ impl StagingBuffer {
         Ok(base_page())
     }
 
-    /// Drops `len` bytes of pages of the staging buffer from `offset` on, whose contents are no longer needed.
+    /// Frees `len` bytes of the staging buffer at address `start`, from `offset` on: their contents are no longer
+    /// needed.
     fn forget(&self, start: usize, offset: usize, len: usize) -> Result<(), FaultError> {
         let at = core::ptr::with_exposed_provenance_mut(start + offset);
         // SAFETY: pages of this staging buffer, which the caller holds, and of which it has no reference.

@@ -26,7 +26,8 @@ pub(crate) const TRIES: usize = 32;
 pub(crate) struct Victims {
     /// Runs of neighbouring pages in one state, in the order of page numbers, each with the state before.
     pub(crate) runs: Vec<(Range<PageNumber>, PageState)>,
-    /// Number of runs of the replacement queue from which the pages were taken.
+    /// Number of runs of the replacement queue, which are pages that were filled together, with pages among the
+    /// victims.
     pub(crate) units: usize,
 }
 

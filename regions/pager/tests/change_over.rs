@@ -29,7 +29,7 @@ fn lost(error: &PagerError) -> ! {
     panic!("{error}");
 }
 
-/// Stops the writer when it is dropped, also by a failed check.
+/// Stops the writer when it is dropped, including when a check fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -142,7 +142,8 @@ fn used_memory_becomes_far_in_place() {
     });
 }
 
-/// Far memory that could not be made leaves the memory as it was.
+/// `Linux::release` ends a change-over that failed: written words keep their values, other pages read as zero, and a
+/// thread that waits in a fault continues.
 #[test]
 fn released_memory_is_near_again() {
     let broker = Broker::start().unwrap();

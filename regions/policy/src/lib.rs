@@ -9,6 +9,9 @@
 //!   usage ──► NearAgain ──► when all swapped-out pages are fetched back
 //!   times ──► EvictionCost, ReclaimMode ──► the cost of evictions, in the background or on demand
 //! ```
+//! `ReplacementQueue` is a segmented LRU (Karedla, Love and Wherry 1994). Its `insert` computes the refault distance of
+//! each page that is filled again.
+//!
 //! Each kind of policy has a simple baseline, which `Policies` can use instead: `Fifo` for the trait `Replacement`,
 //! `NoPrefetch` for the trait `Prefetch`, and a fixed `TransferSize`. That of the trait `Coldness` is `Unsampled`.
 //! # Knows / does not know

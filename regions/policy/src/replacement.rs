@@ -1,4 +1,4 @@
-//! Which resident pages to evict: segmented replacement, with the sizes of its parts checked by refault rates.
+//! Decides which resident pages to evict, by a segmented LRU whose parts are checked by refault rates.
 //!
 //! The pager does not learn that a resident page is read, since no accessed bit is available. First in, first out
 //! would be the usual policy without one, and is the worst for numerical programs: a loop over slightly more pages
@@ -17,6 +17,8 @@
 //! the protected part. When pages of the probationary part refault more often, the program uses other pages than
 //! before: the oldest protected pages are evicted, and probationary pages take their place.
 //!
+//! The *refault distance* of a page is the number of other evictions between its eviction and its refault:
+//! [`ReplacementQueue::insert`] subtracts the value of the eviction clock at the eviction from that at the refault.
 //! Some loops use for a while a range of pages that is larger than the probationary part. These pages refault at much
 //! shorter distances than protected pages would, as probes show. A page that refaults at such a distance is protected
 //! in place of another one (`replacement/protected.rs`).

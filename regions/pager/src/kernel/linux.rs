@@ -237,8 +237,8 @@ impl Linux {
         self.staging.moves()
     }
 
-    /// Returns whether pages stay resident while the kernel writes to them through references, as `process_vm_writev` does
-    /// in any process.
+    /// Returns whether pages stay resident while the kernel writes to them through references, as `process_vm_writev`
+    /// does in any process.
     #[must_use]
     pub const fn sees_references(&self) -> bool {
         self.staging.sees_references()
@@ -279,7 +279,7 @@ impl Linux {
         self.wait_for_fault_at_most(500);
     }
 
-    /// As [`wait_for_fault`](Linux::wait_for_fault), for at most the given number of milliseconds.
+    /// Sleeps until there is a fault, or for at most the given number of milliseconds.
     pub(crate) fn wait_for_fault_at_most(&self, milliseconds: u16) {
         if self.faults().by_signal() {
             self.fault_queue.wait(Duration::from_millis(milliseconds.into()));

@@ -1,4 +1,5 @@
-//! A simulated kernel, a store that makes mistakes, and threads over them.
+//! Provides what the tests share: a simulated kernel, a store that injects faults, and threads that use the pager over
+//! both.
 #![allow(dead_code, reason = "each test uses its part")]
 
 mod delayed;
@@ -33,7 +34,7 @@ struct PageTableEntry {
 #[derive(Default)]
 struct SimulatedState {
     entries: Vec<PageTableEntry>,
-    /// Number of wake-ups of each page for which threads wait.
+    /// Number of wake-ups of each page for which a thread has ever waited.
     wakes: HashMap<PageNumber, u64>,
     /// Faults that no handler has read yet.
     queue: Vec<Touch>,

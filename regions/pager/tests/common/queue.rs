@@ -1,4 +1,4 @@
-//! A queue over the test store whose transfers end late and in random order.
+//! Provides a queue that finds errors of ordering: its transfers over the test store end late and in random order.
 
 use super::{PAGE, Random, TestStore};
 use largesse_store::{Completion, Direction, Mechanism, PageStore, StoreError, Transfer, TransferQueue};
