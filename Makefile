@@ -107,7 +107,7 @@ dist: cargo
 	packaging/dist.sh target/dist dist
 
 # Makes the packages once more, which must give the same bytes, then installs each into bare Debian 12 and 13 trees and
-# uses it there. Needs root, and the files that `make dist` built. The table is that of docs/install.md.
+# uses it there. Needs root, and the files that `make dist` built. The table is that of packaging/README.md.
 test-dist:
 	packaging/dist.sh target/dist target/dist-again > /dev/null
 	diff dist/SHA256SUMS target/dist-again/SHA256SUMS

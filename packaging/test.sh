@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test.sh DIST [FORMAT...]: installs each package of the folder DIST into bare trees of Debian 12 and 13, as root and as
-# an ordinary user, and prints a table formats x systems, as docs/install.md has it. Formats: deb tar mpi r wheel conda
+# an ordinary user, and prints a table formats x systems, as packaging/README.md has it. Formats: deb tar mpi r wheel conda
 # spack; without names, all, and spack where this machine has what spack.sh needs. Needs root and debootstrap. The trees
 # are kept in TREES (default: /var/tmp/largesse-trees) for the next time. SUITES names one system (bookworm, trixie),
 # MIRROR a mirror of Debian, LIMIT the seconds that a step may take.
