@@ -10,6 +10,8 @@ use std::process::{Command, Output};
 const PYTHON: &str = "/usr/bin/python3";
 /// Bytes that the programs fill, in MiB.
 const DATA_MIB: u64 = 192;
+/// Largest number of KiB of anonymous memory that a limit may add to a program of few blocks.
+const ADDED_KIB: u64 = 4 << 10;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -386,6 +388,35 @@ fn nothing_spills_below_nine_tenths() {
     assert_eq!(ran.hints, "");
     let large = ran.report["large_peak_bytes"].as_u64().unwrap_or(0);
     assert!(large >= (DATA_MIB * 9 / 10) << 20, "only {large} bytes were on large pages: {:#}", ran.report);
+}
+
+/// A program of few blocks, of many sizes, takes hardly more memory while its limit is far away.
+#[test]
+fn limit_adds_little_to_a_small_program() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("few_blocks.c", &["-O2"]) else { return };
+    if !events_are_permitted() {
+        return;
+    }
+    let run = Run::new(&stage, &[&program]);
+    let alone = number(&run.finish().succeeded().stdout, "anonymous");
+    let ran = run.under(&["--limit", "8G", "--far", &stage.store()]).finish().succeeded();
+    let added = number(&ran.stdout, "anonymous").saturating_sub(alone);
+    assert!(added <= ADDED_KIB, "{added} KiB more than {alone}: {ran:#?}");
+}
+
+/// Blocks that began on small pages are on large ones once they are used as a whole.
+#[test]
+fn dense_spans_become_large() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("few_blocks.c", &["-O2"]) else { return };
+    if !events_are_permitted() || !large_pages_are_available() {
+        return;
+    }
+    let run = Run::new(&stage, &[&program]).arg("fill");
+    let ran = run.under(&["--limit", "8G", "--far", &stage.store()]).finish().succeeded();
+    assert!(number(&ran.stdout, "large") >= 7 << 10, "{ran:#?}");
+    assert!(ran.stdout.ends_with("\n0 wrong\n"), "{ran:#?}");
 }
 
 #[test]

@@ -34,6 +34,8 @@ const LEAST: u64 = 4 << 20;
 static SEEN: [AtomicU64; 2] = [AtomicU64::new(u64::MAX), AtomicU64::new(0)];
 /// Whether a thread makes room for a fork, or forks.
 static FORKING: AtomicBool = AtomicBool::new(false);
+/// Whether this process has forked, or is a forked child.
+static FORKED: AtomicBool = AtomicBool::new(false);
 /// Whether this process may share pages with another one.
 static SHARES: AtomicBool = AtomicBool::new(false);
 
@@ -51,6 +53,11 @@ pub(crate) fn free() -> u64 {
 /// Returns whether the bound of far memory must stay as it is, for a fork.
 pub(crate) fn is_forking() -> bool {
     FORKING.load(Ordering::Relaxed)
+}
+
+/// Returns whether this process has forked, or is a forked child.
+pub(crate) fn has_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
 }
 
 /// Evicts pages until memory has room for a copy of every page that stays resident. The thread that is about to fork
@@ -81,6 +88,7 @@ pub(crate) fn make_room() {
 
 /// Ends what [`make_room`] began, in parent and child, which share pages from now on.
 pub(crate) fn is_over() {
+    FORKED.store(true, Ordering::Relaxed);
     if FORKING.swap(false, Ordering::Relaxed) {
         SHARES.store(true, Ordering::Relaxed);
         // Another fork may follow before the helper looks.

@@ -48,6 +48,7 @@ mod context_allocator;
 mod control;
 mod coverage;
 mod cycles;
+mod dense_spans;
 mod errno;
 mod exhausted;
 mod exports;

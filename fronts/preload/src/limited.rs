@@ -131,6 +131,15 @@ impl LimitedMemory {
         self.range.collapse(offset, SPAN)
     }
 
+    /// Moves the contents of the span at an offset, which is on small pages, to a large page, which does not change them.
+    /// The kernel refuses if it has none.
+    pub(crate) fn move_to_large_page(&self, offset: usize) -> Result<(), MapError> {
+        self.range.advise(offset, SPAN, PageKind::Thp)?;
+        self.range
+            .collapse(offset, SPAN)
+            .inspect_err(|_| _ = self.range.advise(offset, SPAN, PageKind::Small))
+    }
+
     /// Returns the address of the first span.
     pub(crate) fn start(&self) -> usize {
         self.range.start().as_ptr().addr()

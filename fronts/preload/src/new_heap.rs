@@ -2,6 +2,7 @@
 
 use crate::backing::HeapBacking;
 use crate::causes::note;
+use crate::dense_spans::FIRST_SPANS;
 use crate::heap::LargeHeap;
 use crate::leak::leak;
 use crate::limited::LimitedMemory;
@@ -56,6 +57,7 @@ fn make_limited(options: &Options) -> Option<Made> {
     memory.keep_free_memory();
     let made = make_on(HeapBacking::Limited(memory), Retention::default());
     made.inspect(|(backing, heap)| {
+        heap.start_on_small_pages(FIRST_SPANS);
         let limit = limit::first(heap);
         if let Some(memory) = backing.limited() {
             late_filter::want(calls, memory, limit).unwrap_or_else(|why| refuse(why));

@@ -13,6 +13,7 @@
 
 use crate::backing::HeapBacking;
 use crate::change_over::{self, change_over};
+use crate::dense_spans::DenseSpans;
 use crate::exhausted::Exhaustion;
 use crate::family;
 use crate::fault_engine::SystemCalls;
@@ -143,6 +144,7 @@ pub(crate) struct LimitWatch {
     local: u64,
     again: NearAgainWatch,
     samples: HeapSamples,
+    dense: DenseSpans,
     exhaustion: Exhaustion,
     /// Whether blocks and mappings stay near within the reserve, because there is nothing to evict.
     heap_is_small: bool,
@@ -163,6 +165,7 @@ impl LimitWatch {
             local: 0,
             again: NearAgainWatch::default(),
             samples: HeapSamples::default(),
+            dense: DenseSpans::default(),
             exhaustion: Exhaustion::default(),
             heap_is_small: false,
             shared: SharedBytes::default(),
@@ -217,6 +220,8 @@ impl LimitWatch {
             Some(memory) => {
                 if self.left.before_reserve < SAMPLED_RESERVES * self.left.reserve {
                     self.samples.step(heap, memory);
+                } else {
+                    self.dense.step(limit, heap, memory);
                 }
                 self.again.make_large(limit, self.left, heap, memory)
             }

@@ -5,7 +5,7 @@ use crate::layout::BlockLayout;
 use crate::records::{Kinds, Records};
 use core::ptr::NonNull;
 use largesse_arena::{
-    Arena, Backing, Colours, GRANULE, Granules, Prefer, Refusal, Request, SpanKind, TakeError,
+    Arena, Backing, Colours, GRANULE, Granules, PER_SPAN, Prefer, Refusal, Request, SpanKind, TakeError,
 };
 use largesse_pages::SPAN;
 use largesse_report::{BlockKind, BlockRecord, Cause};
@@ -116,6 +116,25 @@ impl<B: Backing> LockedHeap<B> {
             }
         }
         Kinds { first, then }
+    }
+
+    /// Records that a span is on a large page, also in the records of the blocks that have a part of it.
+    pub(super) fn became_large(&mut self, span: usize) {
+        if self.arena.small_span_from(span) != Some(span) {
+            return; // it was freed and purged since
+        }
+        self.arena.rekind(span, 1, SpanKind::Thp);
+        let start = self.arena.address((span * PER_SPAN) as Granules).as_ptr().addr() as u64;
+        for slot in 0..self.records.report().slots as u32 {
+            let record = self.records.get(slot);
+            if record.address < start + SPAN as u64
+                && record.address + record.size > start
+                && let Some((at, _)) = self.arena.used_at(record.address as usize)
+            {
+                let kinds = self.kinds(at);
+                self.records.resize(slot, record.address, record.size, kinds);
+            }
+        }
     }
 
     pub(super) fn add_live(&mut self, size: u64) {

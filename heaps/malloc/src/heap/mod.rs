@@ -161,6 +161,21 @@ impl<B: Backing> LargeBlockHeap<B> {
         self.inner.with(|inner| inner.arena.set_limit(bytes));
     }
 
+    /// Gives small pages to blocks below two spans until `spans` spans are in use, and large pages to later ones.
+    pub fn start_on_small_pages(&self, spans: usize) {
+        self.inner.with(|inner| inner.arena.start_on_small_pages(spans));
+    }
+
+    /// Returns the first span at or after `from` that is in use and on small pages, counted from the start of the range.
+    pub fn small_span_from(&self, from: usize) -> Option<usize> {
+        self.inner.with(|inner| inner.arena.small_span_from(from))
+    }
+
+    /// Records that the kernel has put the contents of a span on a large page, counted from the start of the range.
+    pub fn became_large(&self, span: usize) {
+        self.inner.with(|inner| inner.became_large(span));
+    }
+
     /// Lowers the memory limit to the part `1 / sharers` of the room that is left, because other processes use that, too.
     pub fn share_limit(&self, sharers: usize) {
         self.inner.with(|inner| inner.arena.share_limit(sharers));

@@ -3,13 +3,18 @@
 //! A large page takes 2 MiB even if only one byte of it is written. So a block gets large pages only if the arena stays
 //! below its limit even when every allocated span is touched. Any other block gets small pages: if the program writes
 //! all of it, the limit is exceeded on pages of either size; if it writes little, small pages take less memory.
-//! Requests for sparse memory always get small pages.
+//! Requests for sparse memory always get small pages, and so do the first short requests of an arena that
+//! [starts on small pages](Arena::start_on_small_pages): a program with few blocks gains little by large pages, but
+//! their unused parts would be most of its memory.
 
 use super::{Arena, Granules, Prefer, spans_of};
 use crate::span::Spans;
 use crate::{Backing, GRANULE, Refusal, SpanKind};
 use core::ops::Range;
 use largesse_pages::{MapError, SPAN};
+
+/// Length in bytes from which on an extent gets large pages in an arena that starts on small ones.
+const LONG: usize = 2 * SPAN;
 
 impl<B: Backing> Arena<B> {
     /// Accounts for the granules of `window`, which the caller has removed from free memory, and commits them. Returns
@@ -25,17 +30,20 @@ impl<B: Backing> Arena<B> {
         self.totals.live += bytes;
         self.totals.peak = self.totals.peak.max(self.totals.live);
         self.make_room(cold); // purges only free memory, to which `window` no longer belongs
-        self.choose_pages(spans_of(window), cold, prefer);
+        self.choose_pages(spans_of(window), cold, prefer, bytes < LONG);
         self.spans.set_warm(spans_of(window));
         self.totals.warm = self.spans.warm() * SPAN;
         Ok((cold * SPAN).min(bytes))
     }
 
-    /// Chooses the page size of the cold spans (those not touched yet) of `window`: small pages for sparse requests,
-    /// and if the warm spans of the arena and `cold` more would exceed its limit; large pages otherwise.
-    fn choose_pages(&mut self, window: Range<usize>, cold: usize, prefer: Prefer) {
-        let fits = (self.spans.warm() + cold).saturating_mul(SPAN) <= self.limit;
-        let large = fits && prefer != Prefer::Sparse;
+    /// Chooses the page size of the cold spans (those not touched yet) of `window`: small pages for sparse requests, for
+    /// the first short ones, and if the warm spans of the arena and `cold` more would exceed its limit; large pages
+    /// otherwise.
+    fn choose_pages(&mut self, window: Range<usize>, cold: usize, prefer: Prefer, is_short: bool) {
+        let warm = self.spans.warm() + cold;
+        let fits = warm.saturating_mul(SPAN) <= self.limit;
+        let is_first = is_short && warm <= self.small_first && prefer == Prefer::Warm;
+        let large = fits && !is_first && prefer != Prefer::Sparse;
         if cold == 0 || large && !self.made_small {
             return;
         }
@@ -138,6 +146,19 @@ mod tests {
         arena.trim(0);
         let again = arena.take(request(Prefer::Warm), 0).unwrap().at;
         assert_eq!(arena.kinds(again).next(), Some((1, SpanKind::Thp)), "cold spans get large pages again");
+    }
+
+    #[test]
+    fn first_short_requests_get_small_pages() {
+        let mut arena = arena(SPANS);
+        arena.start_on_small_pages(3);
+        let kinds = [1, 2, 1, 1, 1].map(|spans| take(&mut arena, spans).1);
+        let (small, large) = (SpanKind::Small, SpanKind::Thp);
+        assert_eq!(kinds, [small, large, large, large, large], "two spans are long, and three are warm then");
+        assert_eq!(arena.backing.refused(Refusal::NearLimit), 0, "nobody asked for large pages");
+        assert_eq!(arena.small_span_from(0), Some(0));
+        arena.rekind(0, 1, large);
+        assert_eq!(arena.small_span_from(0), None);
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub struct Arena<B> {
     pub(crate) limit: usize,
     /// Whether spans were given small pages, so that the arena stays below `limit` or because requests are sparse.
     made_small: bool,
+    /// Number of warm spans up to which short requests get small pages.
+    small_first: usize,
 }
 
 impl<B: Backing> Arena<B> {
@@ -103,6 +105,7 @@ impl<B: Backing> Arena<B> {
             totals: ArenaTotals::default(),
             limit: usize::MAX,
             made_small: false,
+            small_first: 0,
         };
         arena.extents.define(0, granules, ExtentState::Free, 0);
         arena.bins.link(&mut arena.extents, 0);
@@ -113,6 +116,11 @@ impl<B: Backing> Arena<B> {
     /// Beyond it, no memory is populated ahead of need, and blocks get small pages.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
+    }
+
+    /// Gives small pages to requests below two spans until `spans` spans are warm; later ones get large pages.
+    pub fn start_on_small_pages(&mut self, spans: usize) {
+        self.small_first = spans;
     }
 
     /// Lowers the limit so that only the part `1 / sharers` of the room that is left may become warm.
@@ -296,7 +304,17 @@ impl<B: Backing> Arena<B> {
         Some((first, last - first))
     }
 
-    /// Records that spans changed their kind without the arena, because a forked child demoted their pages.
+    /// Returns the first span at or after `from` that is warm and on small pages.
+    #[must_use]
+    pub fn small_span_from(&self, from: usize) -> Option<usize> {
+        (from..self.spans.top()).find(|&span| {
+            let span = self.spans.get(span);
+            span.warm && span.kind == SpanKind::Small
+        })
+    }
+
+    /// Records that spans changed their kind without the arena: a forked child demoted their pages, or the kernel has put
+    /// their contents on large ones.
     pub fn rekind(&mut self, first: usize, spans: usize, kind: SpanKind) {
         self.spans.set_kind(first..first + spans, kind);
     }
