@@ -7,7 +7,7 @@ use common::{
     DelayedQueue, PAGE, ReorderingQueue, Simulated, SimulatedFault, THREADS, TestPager, TestStore,
     change_in_laps, drop_in_parts, pager, pager_over, pager_without_prefetch, random_words, write_twice,
 };
-use largesse_pager::{AsyncEvictor, AsyncFiller, Count, PagerError};
+use largesse_pager::{AsyncEvictor, AsyncFiller, Count, PagerError, Touch};
 use largesse_store::TransferQueue;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -168,50 +168,60 @@ fn local_memory_is_used_and_never_exceeded() {
 fn faults_of_threads_overlap() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager_without_prefetch(4096, 512, 1, &store);
-    run(&pager, &store, || random_words(&pager, 4096, 2000, 3));
-    let most = store.most_reads_in_flight.load(Ordering::Relaxed);
-    assert_eq!(most as usize, THREADS, "each thread has a read in flight");
+    let most = || store.most_reads_in_flight.load(Ordering::Relaxed) as usize;
+    run(&pager, &store, || (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(1))));
+    assert_eq!(most(), 0, "new pages are not read");
+    let held = Arc::new(AtomicBool::new(true));
+    let [reads, writes] = QUEUE_PAGES.map(|pages| ReorderingQueue::new(&store, pages, 12, 11));
+    let absent: Vec<_> = (0..4096).filter(|&page| !pager.kernel().is_here(page)).take(THREADS).collect();
+    run_over(&pager, Box::new(reads.held_while(&held)), Box::new(writes), |_| {
+        std::thread::scope(|scope| {
+            for &page in &absent {
+                let pager = &pager;
+                scope.spawn(move || assert_eq!(pager.kernel().word(page, 0, None), 1));
+            }
+            // No read ends before each thread has one in flight.
+            let overlap = happens(|| most() == THREADS);
+            held.store(false, Ordering::Relaxed);
+            assert!(overlap, "{} reads are in flight, not one for each thread", most());
+        });
+    })
+    .unwrap();
+    assert_eq!(most(), THREADS, "a read for each thread");
 }
 
-// Fails if `AsyncFiller::observe` returns at a page in flight: then nothing is prefetched until a read ends.
+// Fails if `AsyncFiller::observe` returns at a page in flight: then nothing is prefetched until a read ends. One thread
+// does all, so that nothing happens between a touch and the look at what was prefetched for it.
 #[test]
 fn touch_in_flight_prefetches_further() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(4096, 1024, 4, &store);
+    run(&pager, &store, || (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(page as u64))));
     let held = Arc::new(AtomicBool::new(false));
-    let [reads, writes] = QUEUE_PAGES.map(|pages| ReorderingQueue::new(&store, pages, 12, 11));
-    run_over(&pager, Box::new(reads.held_while(&held)), Box::new(writes), |_| {
-        (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(page as u64)));
-        let read = |page| assert_eq!(pager.kernel().word(page, 0, None), page as u64);
-        let prefetched = || pager.counters.get(Count::Prefetched);
-        // The number of prefetched pages once it has not changed for a while.
-        let settled = || {
-            let (mut last, mut looks) = (prefetched(), 0);
-            while looks < 2000 {
-                std::thread::yield_now();
-                looks = if prefetched() == last { looks + 1 } else { 0 };
-                last = prefetched();
-            }
-            last
-        };
-        (0..24).for_each(read);
-        let before = settled();
-        held.store(true, Ordering::Relaxed);
-        let absent = (0..4096).find(|&page| !pager.kernel().is_here(page)).unwrap();
-        std::thread::scope(|scope| {
-            // Its unit is read, and so are units after it. They stay in flight.
-            let first = scope.spawn(|| read(absent));
-            let asked = happens(|| prefetched() > before);
-            let in_flight = settled();
-            let next = scope.spawn(|| read(absent + 4));
-            let further = happens(|| prefetched() > in_flight);
-            held.store(false, Ordering::Relaxed);
-            first.join().unwrap();
-            next.join().unwrap();
-            assert!(asked && further, "nothing after the pages in flight was prefetched");
-        });
-    })
-    .unwrap();
+    let reads = ReorderingQueue::new(&store, QUEUE_PAGES[0], 32, 11).held_while(&held);
+    let mut filler = AsyncFiller::new(Box::new(reads), QUEUE_PAGES[0], PAGE).unwrap();
+    // Serves a touch, and starts all prefetches that are possible. Unless reads are held, ends all of them. Returns the
+    // number of prefetched pages.
+    let mut touched = |page| {
+        filler.serve(&pager, Touch { page, write: false }).unwrap();
+        filler.prefetch(&pager).unwrap();
+        while !held.load(Ordering::Relaxed) && filler.in_flight() > 0 {
+            filler.reap(&pager, Duration::from_millis(1)).unwrap();
+            filler.prefetch(&pager).unwrap();
+        }
+        pager.counters.get(Count::Prefetched)
+    };
+    let before = (0..24).map(&mut touched).last().unwrap();
+    held.store(true, Ordering::Relaxed);
+    let absent = (0..4096).find(|&page| !pager.kernel().is_here(page)).unwrap();
+    // Its unit is read, and so are units after it. They stay in flight.
+    let in_flight = touched(absent);
+    assert!(in_flight > before, "a stream prefetches: {before} pages, then {in_flight}");
+    let further = touched(absent + 4);
+    assert!(further > in_flight, "nothing after the {in_flight} pages in flight was prefetched");
+    held.store(false, Ordering::Relaxed);
+    assert!(touched(absent + 8) >= further);
+    (absent..absent + 8).for_each(|page| assert_eq!(pager.kernel().word(page, 0, None), page as u64));
 }
 
 // Seen to fail where a new page that is read is write-protected: one more fault for each page.

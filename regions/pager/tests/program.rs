@@ -271,9 +271,9 @@ fn prefetches_in_time_are_hits() {
         for _ in 0..2000 {
             pager.kernel().word(random.below(2048), 0, None);
         }
-        // Pages that were fetched ahead above are still here, and neighbours meet by chance: some 60 of 2000 on an idle
-        // machine, up to 242 while four busy loops ran.
-        assert!(words()[1] - before < 400, "at random: {}", words()[1] - before);
+        // Neighbours meet by chance in 60 of 2000 touches. In addition, as many pages as are prefetched above and still
+        // resident may be hits, at most 512: 242 while four busy loops ran. Nearly 1500 touches are faults.
+        assert!(words()[1] - before < 700, "at random: {}", words()[1] - before);
     })
     .unwrap();
 }
