@@ -17,6 +17,8 @@ pub(crate) const TOUCH: &str = "touch";
 /// core.
 pub(crate) const AUTO: &str = "auto";
 pub(crate) const MARKED: &str = "marked";
+/// Store with which Largesse runs if it is compared with peers, unless the user asks for another.
+const PEERS_STORE: &str = "file:/var/tmp/largesse-bench.far";
 /// Greatest number of threads after `--threads`, which is that of EusLisp.
 const MOST_THREADS: u32 = 64;
 
@@ -119,6 +121,11 @@ impl Args {
     /// Returns the time after which a run is stopped, in seconds.
     pub(crate) fn limit(&self) -> u32 {
         self.cap.unwrap_or(60)
+    }
+
+    /// Returns the store that the command line asks for, or the default.
+    pub(crate) fn store(&self) -> &str {
+        self.store.as_deref().unwrap_or(if self.peers.is_some() { PEERS_STORE } else { "memory:" })
     }
 
     /// Reads the command line. The inner error is the message for an option that the chosen comparison does not have.

@@ -80,8 +80,8 @@ impl LineUp<'_> {
     /// Judges every answer. Returns the values of each column, line by line, and the messages on failures.
     fn judged(&self, samples: &[Samples<Run>]) -> (Vec<Vec<Values>>, Vec<String>) {
         let (bench, mut failures, mut columns) = (self.bench, Vec::new(), Vec::new());
-        for (place, sample) in samples.iter().enumerate() {
-            let column = self.column(place);
+        for sample in samples {
+            let column = &sample.name;
             if let Some(Ended::Failed(why)) = &sample.ended {
                 failures.push(format!("{}: could not run under {column}: {why}", bench.name));
             }
@@ -125,11 +125,7 @@ impl LineUp<'_> {
         for (row, (line, unit, of)) in lines.into_iter().enumerate() {
             let values = |place: usize| columns[place][row].as_deref().ok();
             let baseline = values(0).and_then(Summary::of);
-            let cell = |column: &Vec<Values>| match &column[row] {
-                Ok(values) => Cell::of(values, baseline),
-                Err(cell) => *cell,
-            };
-            let cells: Vec<_> = columns.iter().map(cell).collect();
+            let cells: Vec<_> = columns.iter().map(|column| Cell::of(&column[row], baseline)).collect();
             let noise = values(0).zip(values(1)).and_then(|(first, again)| noise(first, again));
             let best = peers.iter().filter_map(|&place| Some((place, cells[place].ratio()?)));
             let best = best.min_by(|(_, one), (_, other)| one.total_cmp(other));

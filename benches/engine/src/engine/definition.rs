@@ -146,16 +146,13 @@ pub(crate) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> 
     let is_ours = |bench: &Bench| bench.comparison == comparison;
     let (mut ours, others): (Vec<_>, Vec<_>) = benches.into_iter().partition(is_ours);
     if ours.is_empty() {
-        let there = others.into_iter().map(|bench| bench.comparison);
-        let there = sorted(there.chain([GC, KERNELS].map(str::to_owned)));
+        let there = others.iter().map(|bench| &*bench.comparison).chain([GC, KERNELS]);
+        let there = Vec::from_iter(BTreeSet::from_iter(there)).join(", ");
         let comparison = line(comparison);
         return Err(format!("there is no comparison `{comparison}` here; type one of: {there}"));
     }
     let names = ours.iter().flat_map(|bench| bench.tests.iter().flat_map(|test| bench.names(test)));
-    let names: Vec<_> = names.collect();
-    if let Some(asked) = only.iter().find(|asked| !names.contains(asked)) {
-        return Err(unknown(asked, &sorted(names)));
-    }
+    check_names(only, &Vec::from_iter(BTreeSet::from_iter(names)))?;
     for bench in &mut ours {
         let mut tests = std::mem::take(&mut bench.tests);
         let named = |test: &Test| bench.names(test).iter().any(|name| only.contains(name));
@@ -166,11 +163,9 @@ pub(crate) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> 
     Ok(ours)
 }
 
-/// Returns the message for a name after `--only` that does not exist.
-pub(crate) fn unknown(asked: &str, there: &str) -> String {
-    format!("--only {}: no such bench, group or test; there are: {there}", word(asked))
-}
-
-fn sorted(names: impl IntoIterator<Item = String>) -> String {
-    Vec::from_iter(BTreeSet::from_iter(names)).join(", ")
+/// Checks that all names after `--only` are among those that are `there`.
+pub(crate) fn check_names(only: &[String], there: &[String]) -> Result<()> {
+    let Some(asked) = only.iter().find(|asked| !there.contains(asked)) else { return Ok(()) };
+    let (asked, there) = (word(asked), there.join(", "));
+    Err(format!("--only {asked}: no such bench, group or test; there are: {there}"))
 }

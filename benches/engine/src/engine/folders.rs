@@ -23,13 +23,10 @@ pub(crate) fn benches(named: Option<&Path>) -> Result<PathBuf> {
 }
 
 fn around(command: &Path) -> Vec<PathBuf> {
-    let mut places = Vec::new();
-    if let Some(prefix) = command.parent().and_then(Path::parent) {
-        places.push(prefix.join("share/largesse/benches"));
-    }
-    // The command may be `target/release/largesse` of a checkout, or one more folder below.
-    places.extend(command.ancestors().skip(3).take(2).map(|above| above.join("benches")));
-    places
+    // The command may be `bin/largesse` of an installation, `target/release/largesse` of a checkout, or one more
+    // folder below.
+    let below = ["share/largesse/benches", "benches", "benches"];
+    command.ancestors().skip(2).zip(below).map(|(above, folder)| above.join(folder)).collect()
 }
 
 /// Makes a temporary directory that only this user may enter. It is removed with its contents when dropped.

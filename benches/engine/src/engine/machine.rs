@@ -35,7 +35,9 @@ pub(crate) struct MachineFacts {
 
 impl MachineFacts {
     pub(crate) fn here(benches: &Path) -> MachineFacts {
-        let kib = field("/proc/meminfo", "MemTotal").and_then(|it| it.split(' ').next()?.parse::<u64>().ok());
+        let processor = field("/proc/cpuinfo", "model name", ':');
+        let memory = field("/proc/meminfo", "MemTotal", ':');
+        let kib = memory.and_then(|it| it.split(' ').next()?.parse::<u64>().ok());
         let text = |(name, value): (OsString, OsString)| {
             largesse_terminal::line(format!("{}={}", name.display(), value.display()))
         };
@@ -45,7 +47,7 @@ impl MachineFacts {
         let thp = read("/sys/kernel/mm/transparent_hugepage/enabled");
         let git = ["-C", &benches.to_string_lossy(), "describe", "--always", "--dirty", "--exclude=*"];
         MachineFacts {
-            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+            processor: processor.unwrap_or_else(|| std::env::consts::ARCH.into()),
             processors: processors(),
             cores: processors(),
             memory_mib: kib.unwrap_or(0) / 1024,
@@ -86,10 +88,10 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Returns the text after `name` and a colon, from the first line of the file that has them.
-fn field(path: &str, name: &str) -> Option<String> {
-    let text = read(path);
-    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+/// Returns the text after `name` and the separator, from the first line of the file that has them.
+pub(crate) fn field(path: impl AsRef<Path>, name: &str, separator: char) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut pairs = text.lines().filter_map(|line| line.split_once(separator));
     pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 

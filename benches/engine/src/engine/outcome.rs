@@ -1,6 +1,6 @@
 //! Holds the results of one bench, and shows them as a table for people and as JSON.
 
-use super::Summary;
+use super::{Result, Summary};
 use largesse_terminal::table::{Paper, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The result of one contestant in one line of the table, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(tag = "answer")]
+#[serde(tag = "answer", rename_all = "lowercase")]
 pub(crate) enum Cell {
     /// Every answer was right. The ratio is that of the contestant's median to the baseline's, if there is a baseline.
     #[serde(rename = "right")]
@@ -19,7 +19,6 @@ pub(crate) enum Cell {
         ratio: Option<f64>,
     },
     /// The run was stopped. The ratio of its time to the baseline's would be above this number.
-    #[serde(rename = "stopped")]
     Stopped {
         #[serde(skip_serializing_if = "Option::is_none")]
         above: Option<f64>,
@@ -27,18 +26,23 @@ pub(crate) enum Cell {
     /// The run needed more memory than its control group may have.
     #[serde(rename = "out of memory")]
     OutOfMemory,
-    #[serde(rename = "wrong")]
     Wrong,
-    #[serde(rename = "failed")]
     Failed,
     #[serde(rename = "none")]
     Absent,
 }
 
+/// The values of a contestant, one for each run, or the cell to show if it has none.
+pub(crate) type Values = Result<Vec<f64>, Cell>;
+
 impl Cell {
-    /// Returns the cell for the measured `values`, with their ratio to the baseline.
-    pub(crate) fn of(values: &[f64], baseline: Option<Summary>) -> Cell {
-        let Some(summary) = Summary::of(values) else { return Cell::Absent };
+    /// Returns the cell for the measured `values`, with their ratio to the baseline, or the cell to show instead.
+    pub(crate) fn of(values: &Values, baseline: Option<Summary>) -> Cell {
+        let summary = match values {
+            Ok(values) => Summary::of(values),
+            Err(cell) => return *cell,
+        };
+        let Some(summary) = summary else { return Cell::Absent };
         let ratio = baseline.filter(|it| it.median > 0.0).map(|it| summary.median / it.median);
         Cell::Measured { summary, ratio }
     }

@@ -1,6 +1,6 @@
 //! Runs a program, reads the results that it prints, and checks its answers.
 
-use super::{Bench, Cell, Ended, Result, Samples};
+use super::{Bench, Ended, Result, Samples};
 use largesse_terminal::name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -58,9 +58,6 @@ pub(crate) struct Run {
     #[serde(flatten)]
     pub(crate) more: Map<String, Value>,
 }
-
-/// The values of a contestant, one for each run, or the cell to show if it has none.
-pub(crate) type Values = Result<Vec<f64>, Cell>;
 
 impl Run {
     /// Returns the result of `test` if its answer is within the tolerance of `expected`. The error says why it is not.

@@ -77,10 +77,11 @@ impl<'a, T> Contestant<'a, T> {
     }
 }
 
-/// The results of one contestant, in the order of rounds, and the reason for which there are no more, if it ended
-/// early.
+/// The results of the contestant `name`, in the order of rounds, and the reason for which there are no more, if it
+/// ended early.
 #[derive(Debug)]
 pub(crate) struct Samples<T> {
+    pub(crate) name: String,
     pub(crate) runs: Vec<T>,
     pub(crate) ended: Option<Ended>,
 }
@@ -93,7 +94,8 @@ pub(crate) fn take_turns<T>(
     turn: impl Fn(&Contestant<'_, T>, u32) -> Result<T, Ended>,
     skipped: impl Fn(),
 ) -> Vec<Samples<T>> {
-    let mut samples: Vec<_> = all.iter().map(|_| Samples { runs: Vec::new(), ended: None }).collect();
+    let none = |of: &Contestant<'_, T>| Samples { name: of.name.clone(), runs: Vec::new(), ended: None };
+    let mut samples: Vec<_> = all.iter().map(none).collect();
     for round in 0..rounds {
         for place in (0..all.len()).map(|turn| (turn + round as usize) % all.len()) {
             let mut needed = all[place].needs.iter().chain([&place]);

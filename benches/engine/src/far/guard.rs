@@ -14,7 +14,7 @@
 //! 2. Nothing is switched on while less than [`FREE`] of memory is available, or other swap is on.
 
 use crate::args::Peer;
-use crate::engine::{Ended, Result, Run, available_mib, printed, run};
+use crate::engine::{Ended, Result, Run, available_mib, field, printed, run};
 use largesse_terminal::name;
 use largesse_terminal::say::complain;
 use serde_json::json;
@@ -23,18 +23,17 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// Least available memory at which swap may be switched on, in MiB.
 const FREE: u64 = 4 << 10;
 
-/// The process that switches swap on and off, as the bench sees it. The bench writes requests to it and reads its
-/// answers.
+/// The process that switches swap on and off, as the bench sees it. The bench writes requests to its input and reads
+/// its answers.
 #[derive(Debug)]
 pub(super) struct Guard {
     process: Child,
-    requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     /// Path of the swap file.
     file: PathBuf,
@@ -73,10 +72,8 @@ impl Guard {
         }
         let started = script(&file).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut process = started.map_err(|why| format!("the guard of swap does not start: {why}"))?;
-        let (requests, answers) = (process.stdin.take(), process.stdout.take());
-        let answers = BufReader::new(answers.ok_or("the guard has no output")?);
-        let mut guard =
-            Guard { process, requests, answers, file, group: PathBuf::new(), area: String::new() };
+        let answers = BufReader::new(process.stdout.take().ok_or("the guard has no output")?);
+        let mut guard = Guard { process, answers, file, group: PathBuf::new(), area: String::new() };
         guard.group = guard.answer()?.into();
         complain!(
             "largesse bench: switches on, each for its own runs only: {}. Programs run in the control group {}. \
@@ -140,7 +137,7 @@ impl Guard {
     }
 
     fn ask(&mut self, request: &str) -> Result<String> {
-        let asked = self.requests.as_mut().map_or(Ok(()), |to| writeln!(to, "{request}"));
+        let asked = self.process.stdin.as_mut().map_or(Ok(()), |to| writeln!(to, "{request}"));
         asked.map_err(|why| format!("the guard of swap has ended: {why}"))?;
         self.answer()
     }
@@ -158,8 +155,8 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        drop(self.requests.take());
-        // A guard that was killed left swap on, and another one undoes it.
+        // `wait` closes the pipe first, on which the guard ends. A guard that was killed left swap on, and another one
+        // undoes it.
         if !self.process.wait().is_ok_and(|status| status.success()) {
             let _ = script(&self.file).arg(&self.area).stdin(Stdio::null()).stdout(Stdio::null()).status();
         }
@@ -200,7 +197,5 @@ fn swapped() -> [u64; 2] {
 
 /// Returns the number after `key` in a file with a key and a number in each line, or 0 if there is no such line.
 fn number(path: &Path, key: &str) -> u64 {
-    let text = read_to_string(path).unwrap_or_default();
-    let value = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
-    text.lines().find_map(value).unwrap_or(0)
+    field(path, key, ' ').and_then(|value| value.parse().ok()).unwrap_or(0)
 }

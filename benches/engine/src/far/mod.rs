@@ -25,7 +25,7 @@ use std::path::Path;
 
 /// Runs the chosen benches. Returns whether everything ran and every answer agrees.
 pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Settings) -> Result<bool> {
-    let (folder, store) = (temp_dir()?, plan::store(args));
+    let (folder, store) = (temp_dir()?, args.store());
     let files = plan::store_folder(store);
     let guard = match (&files, args.peers.as_deref()) {
         (_, None) => None,
@@ -79,7 +79,7 @@ fn measure(plan: &FarPlan<'_>, recorder: Option<&Path>, session: &mut Session<'_
         all.extend(columns.iter().map(|column| plan.cell(way, *column, data)));
     }
     let samples = session.rounds(name, &all, Some(plan.args.limit()));
-    session.show(&table::outcome(plan, data, &columns, &all, &samples, trace.as_ref()));
+    session.show(&table::outcome(plan, data, &columns, &samples, trace.as_ref()));
 }
 
 /// Records which pages the program touches, or returns `None` if they cannot be recorded.

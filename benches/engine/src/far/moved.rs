@@ -10,6 +10,14 @@ use serde_json::{Value, json};
 /// Size in bytes of a page of Linux swap.
 const PAGE: u64 = 4096;
 
+/// One cell of the main table with its row, its column and its last run.
+pub(super) struct Place<'a> {
+    pub(super) way: &'a Way,
+    pub(super) column: FarColumn,
+    pub(super) cell: Cell,
+    pub(super) last: Option<&'a Run>,
+}
+
 /// How much one run read from its store and wrote to it.
 #[derive(Clone, Copy, Debug)]
 struct Moved {
@@ -53,61 +61,46 @@ impl Moved {
     }
 }
 
-/// The table of what was read and written, with a row for each cell of the main table whose last run counted it.
-pub(super) struct MovedTable<'a> {
-    /// Number of bytes of the program's data.
-    data: u64,
-    trace: Option<&'a Trace>,
-    table: Table,
-    is_empty: bool,
+/// Returns the row for the last run of a cell of the main table, and the row's keys for JSON. Returns `None` if the
+/// transfers were not counted. `data` is the number of bytes of the program's data.
+pub(super) fn row(place: &Place<'_>, data: u64, trace: Option<&Trace>) -> Option<(Vec<String>, Value)> {
+    let (moved, Place { way, column, .. }) = (Moved::of(place.last?)?, place);
+    let resident = (moved.resident as f64 / data as f64).min(1.0);
+    let mib = |bytes: u64| format!("{:.0} MiB", mib(bytes));
+    let mut cells = vec![
+        way.name().to_owned(),
+        format!("{}%", column.percent),
+        format!("{:.0}%", 100.0 * resident),
+        mib(moved.read),
+        mib(moved.written),
+        format!("{:.0} KiB", moved.unit as f64 / 1024.0),
+        format!("{:.0}%", 100.0 * moved.before_touch),
+    ];
+    let mut keys = json!({
+        "resident": resident, "bytes_read": moved.read, "bytes_written": moved.written,
+        "bytes_each": moved.unit, "before_touch": moved.before_touch,
+    });
+    if let Some(trace) = trace {
+        // The largest power of two that is not above the mean transfer.
+        let unit = 1 << moved.unit.max(PAGE).ilog2();
+        let is_peer = matches!(way, Way::Peer(_));
+        let memory = column.limit.filter(|_| is_peer).unwrap_or(column.local);
+        let least = trace.least(unit, memory);
+        let ratio = (least > 0).then(|| moved.read as f64 / least as f64);
+        cells.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
+        keys = merged(keys, &json!({ "least_bytes": least, "least_unit": unit, "to_least": ratio }));
+    }
+    Some((cells, keys))
 }
 
-impl<'a> MovedTable<'a> {
-    pub(super) fn new(data: u64, trace: Option<&'a Trace>) -> MovedTable<'a> {
-        let heads = ["local", "resident", "read", "written", "each", "before touch", "to least"];
-        let heads = heads.into_iter().take(if trace.is_some() { 7 } else { 6 }).map(Column::number);
-        let table = Table::new([Column::text("moved", 8)].into_iter().chain(heads));
-        MovedTable { data, trace, table, is_empty: true }
-    }
-
-    /// Adds a row for the last `run` of the cell at row `way` and `column`, and returns the row's keys for JSON. Adds
-    /// nothing and returns null if the transfers were not counted.
-    pub(super) fn add(&mut self, way: &Way, column: FarColumn, run: Option<&Run>) -> Value {
-        let Some(moved) = run.and_then(Moved::of) else { return Value::Null };
-        self.is_empty = false;
-        let resident = (moved.resident as f64 / self.data as f64).min(1.0);
-        let mib = |bytes: u64| format!("{:.0} MiB", mib(bytes));
-        let mut cells = vec![
-            way.name().to_owned(),
-            format!("{}%", column.percent),
-            format!("{:.0}%", 100.0 * resident),
-            mib(moved.read),
-            mib(moved.written),
-            format!("{:.0} KiB", moved.unit as f64 / 1024.0),
-            format!("{:.0}%", 100.0 * moved.before_touch),
-        ];
-        let mut keys = json!({
-            "resident": resident, "bytes_read": moved.read, "bytes_written": moved.written,
-            "bytes_each": moved.unit, "before_touch": moved.before_touch,
-        });
-        if let Some(trace) = self.trace {
-            // The largest power of two that is not above the mean transfer.
-            let unit = 1 << moved.unit.max(PAGE).ilog2();
-            let is_peer = matches!(way, Way::Peer(_));
-            let memory = column.limit.filter(|_| is_peer).unwrap_or(column.local);
-            let least = trace.least(unit, memory);
-            let ratio = (least > 0).then(|| moved.read as f64 / least as f64);
-            cells.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
-            keys = merged(keys, &json!({ "least_bytes": least, "least_unit": unit, "to_least": ratio }));
-        }
-        self.table.row(cells);
-        keys
-    }
-
-    /// Returns the table with its title, or `None` if no run was counted.
-    pub(super) fn shown(self) -> Option<(String, Table)> {
-        (!self.is_empty).then_some(("what was moved (last run)".into(), self.table))
-    }
+/// Returns the table of what was read and written, with its title, or `None` if there are no rows. The longest rows end
+/// with the comparison with a trace.
+pub(super) fn table(rows: Vec<Vec<String>>) -> Option<(String, Table)> {
+    let heads = ["local", "resident", "read", "written", "each", "before touch", "to least"];
+    let heads = heads.into_iter().take(rows.first()?.len() - 1).map(Column::number);
+    let mut table = Table::new([Column::text("moved", 8)].into_iter().chain(heads));
+    rows.into_iter().for_each(|cells| table.row(cells));
+    Some(("what was moved (last run)".into(), table))
 }
 
 /// Returns a number of bytes in MiB.

@@ -17,31 +17,29 @@ const EVERYTHING: u64 = 1 << 50;
 /// Greatest number of bytes that a process needs in addition to `--local` and its own resident memory: transfers in
 /// flight, and page tables and the like, which only the control group counts.
 const ADDITION: u64 = 8 << 20;
-/// Shares of local memory, in per cent, and the store with which Largesse runs if it is compared with peers, unless
-/// the user asks for others.
+/// Shares of local memory, in per cent, with which Largesse runs if it is compared with peers, unless the user asks
+/// for others.
 const PEERS_LOCAL: [u8; 2] = [50, 25];
-const PEERS_STORE: &str = "file:/var/tmp/largesse-bench.far";
 
 /// A row of the table: a page size of Largesse, or a peer. Serde's names are the JSON keys.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Way {
-    #[serde(rename = "page_size")]
-    Pages(String),
-    #[serde(rename = "peer")]
+    PageSize(String),
     Peer(Peer),
 }
 
 impl Way {
     pub(super) fn name(&self) -> &str {
         match self {
-            Way::Pages(size) => size,
+            Way::PageSize(size) => size,
             Way::Peer(peer) => peer.name(),
         }
     }
 
     /// Returns whether this is a page size that the tuner does not change.
     pub(super) fn is_fixed(&self) -> bool {
-        matches!(self, Way::Pages(size) if ![AUTO, MARKED].contains(&&**size))
+        matches!(self, Way::PageSize(size) if ![AUTO, MARKED].contains(&&**size))
     }
 }
 
@@ -80,11 +78,6 @@ pub(super) struct FarPlan<'a> {
     pub(super) guard: Option<&'a RefCell<Guard>>,
 }
 
-/// Returns the store that the command line asks for, or the default.
-pub(super) fn store(args: &Args) -> &str {
-    args.store.as_deref().unwrap_or(if args.peers.is_some() { PEERS_STORE } else { "memory:" })
-}
-
 /// Returns the folder of a store in a file, or `None` for other stores.
 pub(super) fn store_folder(store: &str) -> Option<PathBuf> {
     let path = std::path::absolute(store.strip_prefix("file:")?).ok()?;
@@ -111,18 +104,14 @@ impl<'a> FarPlan<'a> {
         }
         spec.local_percent = args.local.clone().unwrap_or(spec.local_percent);
         let sizes = args.page_sizes.clone().unwrap_or_else(|| spec.page_sizes.clone()).into_iter();
-        let sizes = sizes.filter(|size| size != MARKED || !spec.marked.is_empty()).map(Way::Pages);
+        let sizes = sizes.filter(|size| size != MARKED || !spec.marked.is_empty()).map(Way::PageSize);
         let ways = sizes.chain(args.peers.iter().flatten().copied().map(Way::Peer)).collect();
         Ok(FarPlan { args, root, bench, settings, spec, ways, stock, far, folder, guard })
     }
 
-    pub(super) fn store(&self) -> &str {
-        store(self.args)
-    }
-
     /// Returns the number of MiB that must be available. A store in memory holds all data a second time.
     pub(super) fn needed_mib(&self) -> u64 {
-        self.bench.needed_mib(self.args.scale) * if store_folder(self.store()).is_some() { 1 } else { 2 }
+        self.bench.needed_mib(self.args.scale) * if store_folder(self.args.store()).is_some() { 1 } else { 2 }
     }
 
     pub(super) fn cap(&self) -> Duration {
@@ -177,12 +166,12 @@ impl<'a> FarPlan<'a> {
         if let Some(limit) = limit {
             keys["limit_bytes"] = limit.into();
         }
-        if let Way::Pages(_) = way {
+        if let Way::PageSize(_) = way {
             keys["local_bytes"] = local.into();
         }
         let contestant = match way {
-            Way::Pages(_) if local < LEAST_LOCAL => Contestant::new(name, || Err(Ended::Absent)),
-            Way::Pages(size) => self.contestant(name, move || self.with_far(size, local, limit)),
+            Way::PageSize(_) if local < LEAST_LOCAL => Contestant::new(name, || Err(Ended::Absent)),
+            Way::PageSize(size) => self.contestant(name, move || self.with_far(size, local, limit)),
             Way::Peer(peer) => self.contestant(name, move || {
                 // All data and as much of the rest may leave.
                 let swap = (*peer, data + (data >> 1) + (64 << 20));
@@ -196,12 +185,12 @@ impl<'a> FarPlan<'a> {
     fn with_far(&self, size: &str, local: u64, limit: Option<u64>) -> Result<Run, Ended> {
         let (size, marks) = if size == MARKED { (AUTO, &self.spec.marked[..]) } else { (size, &[][..]) };
         let (local, report) = (local.to_string(), self.folder.join("report"));
-        let mut options = vec!["--local", &local, "--far", self.store(), "--page-size", size];
+        let mut options = vec!["--local", &local, "--far", self.args.store(), "--page-size", size];
         options.extend(self.args.fault_engine.iter().flat_map(|engine| ["--fault-engine", engine]));
         let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
         options.extend(["--report".into(), report.clone().into()]);
         // Of the two ranks one has the pages.
-        let launcher = if self.store().starts_with("mpi:") { &["mpirun", "-n", "2"][..] } else { &[] };
+        let launcher = if self.args.store().starts_with("mpi:") { &["mpirun", "-n", "2"][..] } else { &[] };
         let command = self.settings.command(self.far, launcher, &options, &self.words(marks));
         let done = self.limited(command, limit, None);
         let text = std::fs::read_to_string(&report).unwrap_or_default();

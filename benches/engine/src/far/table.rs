@@ -1,43 +1,32 @@
 //! Makes the outcome of one far bench: slowdowns by page size and share of local memory, and the tuner's decisions.
 
 use super::least::Trace;
-use super::moved::{MovedTable, mib};
+use super::moved::{self, Place, mib};
 use super::plan::{FarColumn, FarPlan, Way};
 use crate::args::{AUTO, MARKED};
 use crate::engine::*;
 use largesse_settings::Short;
 use largesse_terminal::table::{Column, Table};
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// One cell of the table with its row, its column and its last run.
-struct Place<'a> {
-    way: &'a Way,
-    column: FarColumn,
-    cell: Cell,
-    last: Option<&'a Run>,
-}
-
-/// Returns the tables and JSON objects of a bench. `all` and `samples` begin with stock and stock again, and then have
-/// the cells row by row. Contestants with a wrong answer are named in the failures, and their times are not compared.
+/// Returns the tables and JSON objects of a bench. `samples` begins with stock and stock again, and then has the cells
+/// row by row. Contestants with a wrong answer are named in the failures, and their times are not compared.
 pub(super) fn outcome(
     plan: &FarPlan<'_>,
     data: u64,
     columns: &[FarColumn],
-    all: &[Contestant<'_, Run>],
     samples: &[Samples<Run>],
     trace: Option<&Trace>,
 ) -> Outcome {
     let (bench, test, mut failures) = (&plan.bench.name, &plan.bench.tests[0].name, Vec::new());
-    let seconds = |place| seconds(plan, place, &all[place].name, samples, &mut failures);
-    let values: Vec<Values> = (0..all.len()).map(seconds).collect();
+    let seconds = |place| seconds(plan, place, samples, &mut failures);
+    let values: Vec<Values> = (0..samples.len()).map(seconds).collect();
     failures.sort_by_key(|why| why.starts_with("WRONG"));
     let [stock, again] = [0, 1].map(|place| values[place].as_deref().unwrap_or_default());
     let (baseline, noise) = (Summary::of(stock), noise(stock, again));
     let cell = |values: &Values| match values {
-        Ok(seconds) if baseline.is_some() => Cell::of(seconds, baseline),
-        Ok(_) => Cell::Absent,
-        Err(cell) => *cell,
+        Ok(_) if baseline.is_none() => Cell::Absent,
+        values => Cell::of(values, baseline),
     };
     let keys = plan.ways.iter().flat_map(|way| columns.iter().map(move |column| (way, *column)));
     let results = values.iter().zip(samples).skip(2).map(|(values, of)| (cell(values), of.runs.last()));
@@ -51,19 +40,20 @@ pub(super) fn outcome(
     if let Some(noise) = noise {
         title += &format!(", noise ±{:.1}%", noise * 100.0);
     }
-    title += &format!("; touches {:.1} MiB; store {}\n", mib(data), plan.store());
+    title += &format!("; touches {:.1} MiB; store {}\n", mib(data), plan.args.store());
     title +=
         if plan.guard.is_some() { "slowdown, by limit of the group" } else { "slowdown, by local memory" };
 
     let stock = baseline.map(|stock| merged(json!({ "noise": noise }), &json!(stock)));
     let mut objects = vec![json!({ "kind": "stock", "bench": bench, "test": test, "stock": stock })];
-    let mut moved = MovedTable::new(data, trace);
-    for Place { way, column, cell, last } in &places {
+    let mut moved = Vec::new();
+    for place in &places {
         let object = json!({
-            "kind": "cell", "bench": bench, "test": test, "local_percent": column.percent,
+            "kind": "cell", "bench": bench, "test": test, "local_percent": place.column.percent,
         });
-        let object = [json!(way), json!(cell), moved.add(way, *column, *last)].iter().fold(object, merged);
-        objects.push(object);
+        let (row, keys) = moved::row(place, data, trace).unzip();
+        moved.extend(row);
+        objects.push([json!(place.way), json!(place.cell), json!(keys)].iter().fold(object, merged));
     }
     let mut lines: Vec<_> =
         rows.iter().map(|row| (row[0].way.name().to_owned(), texts(row, shown))).collect();
@@ -73,21 +63,15 @@ pub(super) fn outcome(
     objects.extend(best.into_iter().map(|best| merged(best, &json!({ "kind": "best", "bench": bench }))));
     let mut table = table(Column::text(bench, 8), &headings, lines);
     table.apart(last);
-    let last = decisions(&rows, &headings).into_iter().chain(moved.shown()).collect();
+    let last = decisions(&rows, &headings).into_iter().chain(moved::table(moved)).collect();
     let below = plan.spec.published.clone().unwrap_or_default();
     Outcome { below, last, objects, failures, ..Outcome::new(bench, title, table) }
 }
 
 /// Returns the seconds of each run of the contestant with index `place`, or the cell to show instead.
-fn seconds(
-    plan: &FarPlan<'_>,
-    place: usize,
-    name: &str,
-    all: &[Samples<Run>],
-    failures: &mut Vec<String>,
-) -> Values {
+fn seconds(plan: &FarPlan<'_>, place: usize, all: &[Samples<Run>], failures: &mut Vec<String>) -> Values {
     let (bench, sample, stock, cap) = (plan.bench, &all[place], &all[0].runs, plan.args.limit());
-    let label = format!("{}, {name}", bench.name);
+    let label = format!("{}, {}", bench.name, sample.name);
     failures.extend(match &sample.ended {
         Some(Ended::Stopped) if place < 2 => {
             Ended::Failed(format!("stopped after {cap} s; give more with --cap")).message(&label)
@@ -112,7 +96,7 @@ fn seconds(
 }
 
 /// Returns the lines below the rows, which compare the rows, and the JSON objects of the best fixed page sizes.
-fn summary(rows: &[&[Place<'_>]]) -> (Vec<(String, Vec<String>)>, Vec<serde_json::Value>) {
+fn summary(rows: &[&[Place<'_>]]) -> (Vec<(String, Vec<String>)>, Vec<Value>) {
     let (mut lines, mut objects) = (Vec::new(), Vec::new());
     let auto = rows.iter().find(|row| row[0].way.name() == AUTO);
     let auto = |column: usize| auto.map_or(Cell::Absent, |row| row[column].cell);
@@ -151,24 +135,16 @@ fn summary(rows: &[&[Place<'_>]]) -> (Vec<(String, Vec<String>)>, Vec<serde_json
 /// Returns a table of the tuner's decisions in the last run: rows are iterations of the compute core, columns are
 /// shares of local memory. Returns `None` for a program that marks no compute core.
 fn decisions(rows: &[&[Place<'_>]], headings: &[String]) -> Option<(String, Table)> {
-    /// One iteration of a compute core, as the tuner reports it: number of bytes of a transfer unit, number of
-    /// transfer units that were filled, number of units that fit into local memory, and seconds.
-    #[derive(Deserialize)]
-    struct Pass {
-        set_bytes: u64,
-        working_set: u64,
-        local_sets: u64,
-        seconds: f64,
-    }
     let marked = rows.iter().find(|row| row[0].way.name() == MARKED)?;
-    let passes = |place: &Place<'_>| -> Option<Vec<Pass>> {
-        serde_json::from_value(place.last?.more.get("tuned")?[0]["iterations"].clone()).ok()
-    };
-    let columns: Vec<_> = marked.iter().map(|place| passes(place).unwrap_or_default()).collect();
-    let most = columns.iter().map(Vec::len).max().filter(|most| *most > 0)?;
-    let cell = |pass: &Pass| {
-        let size = Short(usize::try_from(pass.set_bytes).unwrap_or(usize::MAX));
-        format!("{size} {}/{} {:.2}", pass.working_set, pass.local_sets, pass.seconds)
+    // The tuner reports for each iteration the number of bytes of a transfer unit, the numbers of units that were
+    // filled and that fit into local memory, and seconds.
+    let passes = marked.iter().map(|place| place.last?.more.get("tuned")?[0]["iterations"].as_array());
+    let columns: Vec<_> = passes.map(|passes| passes.map_or(&[][..], Vec::as_slice)).collect();
+    let most = columns.iter().map(|passes| passes.len()).max().filter(|most| *most > 0)?;
+    let cell = |pass: &Value| {
+        let size = pass["set_bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
+        let (size, seconds) = (Short(size.unwrap_or(usize::MAX)), pass["seconds"].as_f64().unwrap_or(0.0));
+        format!("{size} {}/{} {seconds:.2}", pass["working_set"], pass["local_sets"])
     };
     let row = |turn: usize| {
         let cells = texts(&columns, |passes| passes.get(turn).map_or("-".into(), cell));

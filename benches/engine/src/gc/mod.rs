@@ -85,10 +85,7 @@ impl GcSpec {
     fn only(mut self, names: &[String]) -> Result<GcSpec> {
         let programs: Vec<_> = self.programs.iter().map(|it| it.name.clone()).collect();
         let systems: Vec<_> = self.systems.iter().map(|it| it.name.clone()).collect();
-        let all = [&programs[..], &systems].concat();
-        if let Some(asked) = names.iter().find(|asked| !all.contains(asked)) {
-            return Err(unknown(asked, &all.join(", ")));
-        }
+        check_names(names, &[&programs[..], &systems].concat())?;
         let keeps =
             |kind: &[String], it: &String| names.contains(it) || !names.iter().any(|it| kind.contains(it));
         self.programs.retain(|program| keeps(&programs, &program.name));
@@ -285,22 +282,21 @@ impl GcPlan<'_> {
                 line.push(match cell.summary().zip(*gain) {
                     None => cell.word(),
                     Some((time, gain)) => {
-                        let share = share.map(|share| share.median);
-                        let more =
-                            json!({ "gain": gain.median, "gain_spread": gain.spread, "gc_share": share });
+                        let (gained, spread) = (gain.median, gain.spread);
+                        let more = json!({ "gain": gained, "gain_spread": spread, "gc_share": share });
                         object = [more, pauses.keys()].iter().fold(object, merged);
                         if *threads == 1 {
                             object["to_reference"] = ratio.into();
                             shown(time)
                         } else {
-                            gain.with_spread(format!("{:.2}", gain.median))
+                            gain.with_spread(format!("{gained:.2}"))
                         }
                     }
                 });
                 if *threads == 1 && near {
                     line.push(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
                 }
-                line.push(share.map_or("-".into(), |share| format!("{:.0}%", share.median * 100.0)));
+                line.push(share.map_or("-".into(), |share| format!("{:.0}%", share * 100.0)));
                 if program.pauses {
                     outcome.below +=
                         &pauses.text(&format!("{}, {}", system.name, counted(*threads, "thread")));
@@ -349,7 +345,7 @@ struct GcCell<'a> {
     threads: u32,
     cell: Cell,
     gain: Option<Summary>,
-    share: Option<Summary>,
+    share: Option<f64>,
     pauses: Pauses,
     why: &'a Option<Ended>,
 }
@@ -364,14 +360,14 @@ impl GcCell<'_> {
         samples: &'a Samples<Run>,
     ) -> GcCell<'a> {
         let tests = || samples.runs.iter().map(|run| measured(run, program));
-        let each: Vec<_> = tests().map(|test| test.seconds / times as f64).collect();
+        let each = tests().map(|test| test.seconds / times as f64).collect();
         let rounds = one.runs.iter().map(|run| measured(run, program)).zip(tests());
         let gains: Vec<_> =
             rounds.map(|(one, test)| f64::from(threads) * one.seconds / test.seconds).collect();
         let shares: Option<Vec<_>> = tests().map(|test| Some(test.gc_seconds? / test.seconds)).collect();
         let ended = samples.ended.as_ref().or(one.ended.as_ref());
-        let cell = ended.map_or_else(|| Cell::of(&each, None), Ended::cell);
-        let share = shares.and_then(|shares| Summary::of(&shares)).filter(|_| cell.summary().is_some());
+        let cell = Cell::of(&ended.map_or(Ok(each), |ended| Err(ended.cell())), None);
+        let share = cell.summary().and(shares).and_then(|shares| Some(Summary::of(&shares)?.median));
         let (gain, pauses) = (Summary::of(&gains), Pauses::of(tests()));
         GcCell { threads, cell, gain, share, pauses, why: &samples.ended }
     }

@@ -30,7 +30,7 @@ pub(super) type Work<'w> = (&'static str, Box<dyn Fn(usize) + 'w>);
 /// The result of timing: `best` is the seconds of a call in the best turn; `spread` is the median of all turns divided
 /// by `best`, less 1.
 pub(super) struct Time {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) best: f64,
     pub(super) spread: f64,
 }
@@ -61,17 +61,17 @@ impl Timer {
             while seconds(times) < SAMPLE {
                 times *= 2;
             }
-            (name, Contestant::new(name, move || Ok(seconds(times) / times as f64)))
+            Contestant::new(name, move || Ok(seconds(times) / times as f64))
         };
-        let (names, contestants): (Vec<_>, Vec<_>) = all.into_iter().map(contestant).unzip();
+        let contestants: Vec<_> = all.into_iter().map(contestant).collect();
         let turns = if n >= LONG { self.turns.min(5) } else { self.turns };
         let samples = take_turns(&contestants, turns, |one, _| (one.run)(), || ());
-        let times = names.into_iter().zip(samples).map(|(name, mut sample)| {
-            sample.runs.sort_by(f64::total_cmp);
-            let (best, middle) = (sample.runs[0], sample.runs[sample.runs.len() / 2]);
+        let time = |Samples { name, mut runs, .. }: Samples<f64>| {
+            runs.sort_by(f64::total_cmp);
+            let (best, middle) = (runs[0], runs[runs.len() / 2]);
             Time { name, best, spread: middle / best - 1.0 }
-        });
-        times.collect()
+        };
+        samples.into_iter().map(time).collect()
     }
 }
 

@@ -35,6 +35,12 @@ impl Case {
         self.n * self.kernel.element * self.kernel.vectors
     }
 
+    /// Returns the rate of a call that takes `seconds`, in units of 1e9 per second: of elements, each of which counts
+    /// `each` times.
+    pub(super) fn rate(&self, each: f64, seconds: f64) -> f64 {
+        each * self.n as f64 / seconds * 1e-9
+    }
+
     pub(super) fn title(&self) -> String {
         format!("{} of {}", self.kernel.name, self.n)
     }

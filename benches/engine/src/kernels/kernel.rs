@@ -161,10 +161,7 @@ fn norm(x: &[f64]) -> f64 {
 /// call.
 fn again(call: impl Fn(Vectors) -> [f64; 2] + 'static) -> Call {
     Box::new(move |vectors, times| {
-        let mut last = [0.0; 2];
-        for _ in 0..times {
-            last = black_box(call(Vectors { x: black_box(vectors.x), ..vectors }));
-        }
-        last
+        let once = |_| black_box(call(Vectors { x: black_box(vectors.x), ..vectors }));
+        (0..times).map(once).last().unwrap_or_default()
     })
 }

@@ -22,8 +22,7 @@ pub(super) struct Level {
     #[serde(skip)]
     pub(super) size: usize,
     /// Number of bytes of the vectors that were read to measure the level.
-    #[serde(rename = "bytes")]
-    pub(super) measured: usize,
+    pub(super) bytes: usize,
     /// Rate at which the level is read, in bytes per second. (`update` is that of two loads and a store.)
     pub(super) read: Option<f64>,
     pub(super) update: Option<f64>,
@@ -53,12 +52,12 @@ impl Levels {
             ("memory", usize::MAX, data.room),
         ];
         let level = |(name, size, measured): (&'static str, usize, usize)| {
-            let measured = measured.min(data.room);
+            let bytes = measured.min(data.room);
             let [read, update] = [false, true].map(|updates| {
-                let rates = limits.iter().map(|one| bytes_a_second(*one, updates, measured, data, timer));
+                let rates = limits.iter().map(|one| bytes_a_second(*one, updates, bytes, data, timer));
                 rates.reduce(f64::max)
             });
-            Level { name, size, measured, read, update }
+            Level { name, size, bytes, read, update }
         };
         // The best rate of work that returns the number of its operations; none if it is not possible.
         let rate = |work: &dyn Fn() -> Option<usize>| {

@@ -43,10 +43,8 @@ struct Row {
 
 /// Measures the chosen kernels and prints the results. Returns whether every answer of Largesse's kernels was right.
 pub(crate) fn compare(args: &Args) -> Result<bool> {
-    let (names, only) = (ALL.map(|kernel| kernel.name), &args.only);
-    if let Some(asked) = only.iter().find(|asked| !names.contains(&&***asked)) {
-        return Err(unknown(asked, &names.join(", ")));
-    }
+    let only = &args.only;
+    check_names(only, &ALL.map(|kernel| kernel.name.to_owned()))?;
     let mut kernels = ALL.to_vec();
     kernels.retain(|kernel| only.is_empty() || only.iter().any(|name| name == kernel.name));
     if args.list {
@@ -61,13 +59,11 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
     let steps = kernels.iter().map(|kernel| kernel.cases(data.room).len()).sum();
     let mut session = Session::begin(args, &root, 1.0, steps);
     show_levels(&session, &levels);
-    let mut libraries = Vec::new();
-    for (name, library) in peers {
-        match library {
-            Ok(library) => libraries.push(library),
-            Err(why) => session.absent(KERNELS, Some(name), &why, &format!("{name}: skipped: {why}")),
-        }
-    }
+    let installed = |(name, library): (_, Result<Library>)| {
+        let absent = |why: &String| format!("{name}: skipped: {why}");
+        library.inspect_err(|why| session.absent(KERNELS, Some(name), why, &absent(why))).ok()
+    };
+    let libraries: Vec<_> = peers.into_iter().filter_map(installed).collect();
     let mut panels = Vec::new();
     for kernel in kernels {
         let mut rows = Vec::new();
@@ -123,19 +119,11 @@ fn wrong(case: &Case, data: &Data, all: &[Caller]) -> Vec<(&'static str, bool, S
     all.iter().filter_map(wrong).collect()
 }
 
-impl Row {
-    /// Returns the rate of a call that takes `seconds`, in units of 1e9 per second: of elements, each of which counts
-    /// `each` times.
-    fn rate(&self, each: f64, seconds: f64) -> f64 {
-        each * self.case.n as f64 / seconds * 1e-9
-    }
-}
-
 fn outcome(kernel: BlasKernel, rows: &[Row]) -> Outcome {
     let mut names: Vec<&str> = Vec::new();
     for time in rows.iter().flat_map(|row| &row.times) {
-        if !names.contains(&time.name) {
-            names.push(time.name);
+        if !names.contains(&&*time.name) {
+            names.push(&time.name);
         }
     }
     let mut columns = [kernel.name, "level", "lies"].map(Column::number).to_vec();
@@ -151,8 +139,8 @@ fn outcome(kernel: BlasKernel, rows: &[Row]) -> Outcome {
             let _ = write!(lies, " {:+}", row.offset);
         }
         let time = |name: &str| row.times.iter().find(|time| time.name == name);
-        let gflops = |seconds| row.rate(kernel.flops, seconds);
-        let gigabytes = |seconds| row.rate(kernel.moved(), seconds);
+        let gflops = |seconds| row.case.rate(kernel.flops, seconds);
+        let gigabytes = |seconds| row.case.rate(kernel.moved(), seconds);
         let per_cent = |seconds: f64| row.limit.map(|limit| 100.0 * limit / seconds);
         let mut cells = vec![n.to_string(), row.level.to_owned(), lies];
         for name in &names {
@@ -190,7 +178,7 @@ fn show_levels(session: &Session<'_>, levels: &Levels) {
     let operations = format!("{additions} GFlop/s of additions, {fused} of multiplications with additions");
     let mut text = format!("Limits: clock {clock} GHz, {operations}.\n");
     for level in &levels.levels {
-        let ([read, update], kib) = ([level.read, level.update].map(rate), level.measured >> 10);
+        let ([read, update], kib) = ([level.read, level.update].map(rate), level.bytes >> 10);
         let rates = format!("{read} GB/s of loads, {update} of loads and stores ({kib} KiB)");
         let _ = writeln!(text, "  {:6} {rates}", level.name);
     }
@@ -250,7 +238,7 @@ fn panel(kernel: BlasKernel, rows: &[Row], lines: &[Value]) -> Panel {
     let bytes = (kernel.element * kernel.vectors) as f64;
     let aligned = lines.iter().filter(|line| line["shift"] == 0);
     let series = curves(aligned, "who", |line| Some((line["n"].as_f64()? * bytes, line["gflops"].as_f64()?)));
-    let point = |row: &Row| Some((row.case.footprint() as f64, row.rate(kernel.flops, row.limit?)));
+    let point = |row: &Row| Some((row.case.footprint() as f64, row.case.rate(kernel.flops, row.limit?)));
     let limit = rows.iter().filter(|row| row.case.shift == 0).filter_map(point).collect();
     Panel { title: format!("{}: {}", kernel.name, kernel.formula), axes: Axes::Speed, limit, series }
 }
