@@ -190,3 +190,20 @@ fn random_programs_agree() {
 fn random_programs_agree_under_stress() {
     compare_programs(300..306, stress(23));
 }
+
+// Seen to fail when `compile` stores the code without comparing: the old function takes the place of the new one.
+#[test]
+fn definition_during_a_compilation_is_kept() {
+    with_lisps([GcSettings::default()], |[mut lisp]| {
+        for form in [
+            "(defmacro define-again () (eval '(defun again () 'new)) nil)",
+            "(defun again () (define-again) 'old)",
+            "(compile 'again)",
+        ] {
+            lisp.evaluate(form).unwrap();
+        }
+        assert_eq!(answer(&mut lisp, "(again)"), "new");
+        assert_eq!(answer(&mut lisp, "(compile 'again)"), "again");
+        assert_eq!(answer(&mut lisp, "(list (again) (consp (symbol-function 'again)))"), "(new nil)");
+    });
+}

@@ -130,15 +130,17 @@ fn compile(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(function)
 }
 
-/// Compiles a symbol's function; returns the name, or nil when the function stays interpreted.
+/// Compiles a symbol's function; returns the name, or nil when the function stays interpreted. A function that another
+/// thread, or the expansion of a macro, gave the symbol in the meantime is kept.
 fn compile_named(cx: &mut Context, name: Value) -> Answer {
-    let function = cx.function_named(name)?;
-    if matches!(function.kind(), Some(ObjectKind::Compiled | ObjectKind::Builtin)) {
+    let former = cx.function_named(name)?;
+    if matches!(former.kind(), Some(ObjectKind::Compiled | ObjectKind::Builtin)) {
         return Ok(name);
     }
-    let source = function_source(cx, name, function)?;
+    cx.push(former)?;
+    let source = function_source(cx, name, former)?;
     let Some(function) = compiled(cx, source)? else { return Ok(Value::NIL) };
-    name.set(symbol::FUNCTION, function);
+    name.replace(symbol::FUNCTION, former, function);
     Ok(name)
 }
 

@@ -142,6 +142,13 @@ impl Value {
         self.word(index).store(value.0, Ordering::Relaxed);
     }
 
+    /// Writes word `index` if it still has the value `old`; returns whether it had. The caller keeps `old` alive, so that
+    /// no new object has its address.
+    pub(crate) fn replace(self, index: usize, old: Value, new: Value) -> bool {
+        debug_assert!(self.is_reference());
+        self.word(index).compare_exchange(old.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     /// Returns the first element of a cons, or nil for any other value.
     pub(crate) fn car(self) -> Value {
         if self.is_cons() { self.get(0) } else { Value::NIL }
