@@ -210,6 +210,99 @@ fn warm_library_functions_become_machine_code() {
     });
 }
 
+/// Makes the definitions in `text` a part of the library, whose functions are compiled once 16 forms were evaluated in
+/// them.
+fn define_in_library(lisp: &mut Interpreter, text: &str) {
+    value(lisp, "(largesse::note-library nil)");
+    value(lisp, &format!("(progn {text})"));
+    value(lisp, "(largesse::note-library t)");
+    value(lisp, "(setq sys:*compile-after* 16)");
+}
+
+// Seen to fail without the comparison of epochs in `install_warm`.
+#[test]
+fn machine_code_of_a_changed_definition_is_discarded() {
+    with_lisp(|lisp| {
+        // The macro is expanded in the compilation only. It changes the definition that is compiled.
+        define_in_library(
+            lisp,
+            "(defvar never nil) (defvar changed nil)
+             (defmacro change ()
+               (unless changed
+                 (setq changed t)
+                 (nsubst 'new 'old (symbol-function 'changing))
+                 (largesse::note-library t))
+               nil)
+             (defun changing () (list 'old (if never (change))))",
+        );
+        assert_eq!(value(lisp, "(list (changing) changed)"), "((old nil) nil)");
+        let code = "(car (sys:compiled-library))";
+        assert_eq!(value(lisp, &format!("(while (not changed) (changing)) {code}")), "0");
+        assert_eq!(value(lisp, "(car (changing))"), "new");
+        assert_eq!(value(lisp, "(dotimes (i 100 (car (changing))) (changing))"), "new");
+        assert_eq!(value(lisp, code), "1", "the changed definition is compiled");
+    });
+}
+
+// Seen to fail when `library-method` begins no epoch: the old code is called.
+#[test]
+fn changed_library_method_is_called_as_changed() {
+    with_lisp(|lisp| {
+        value(lisp, "(setq sys:*compile-after* 16)");
+        value(lisp, "(setq o (instance propertied-object))");
+        let often = "(dotimes (i 100 (send o :name)) (send o :name))";
+        assert_eq!(value(lisp, &format!("(progn (send o :name 'before) {often})")), "before");
+        let list = "(consp (cdr (assoc :name (send propertied-object :methods))))";
+        assert_eq!(value(lisp, list), "nil", "it is compiled");
+        value(lisp, "(nconc (largesse::library-method propertied-object :name) (list ''after))");
+        assert_eq!(value(lisp, "(send o :name)"), "after");
+        assert_eq!(value(lisp, often), "after");
+        assert_eq!(value(lisp, list), "nil", "it is compiled again");
+    });
+}
+
+// Seen to fail when functions of the program are called in the compilation of the library: their exits are lost.
+#[test]
+fn functions_of_the_program_are_called_after_a_compilation() {
+    let of_signal = "(unix:signal unix::sigusr1 #'(lambda (signal code) ";
+    let by_signal = "(unix:kill (unix:getpid) unix::sigusr1)";
+    let handled = |act: &str| format!("{of_signal} {act}))");
+    for (function, cause, answer) in [
+        (handled("(throw 'out signal)"), by_signal, Ok("10")),
+        (handled("(error \"by the program\")"), by_signal, Err("by the program")),
+        (
+            "(setq sys:*gc-hook* #'(lambda (free all) (throw 'out 'collected)))".into(),
+            "(sys:gc)",
+            Ok("collected"),
+        ),
+    ] {
+        with_lisp(|lisp| {
+            // The macro is expanded in the compilation only.
+            let library = format!(
+                "(defvar never nil)
+                 (defmacro cause () {cause} nil)
+                 (defun causing () (list 1 (if never (cause))))"
+            );
+            define_in_library(lisp, &library);
+            value(lisp, &function);
+            let calls = "(catch 'out (dotimes (i 1000 'lost) (causing)))";
+            match answer {
+                Ok(answer) => assert_eq!(value(lisp, calls), answer, "{function}"),
+                Err(message) => {
+                    let report = error(lisp, calls);
+                    assert!(report.contains(message), "{function}: {report}");
+                }
+            }
+            value(lisp, "(setq sys:*gc-hook* nil)");
+            assert_eq!(
+                value(lisp, "(list (causing) (car (sys:compiled-library)))"),
+                "((1 nil) 1)",
+                "{function}"
+            );
+        });
+    }
+}
+
 #[test]
 fn machine_code_keeps_the_library_s_own_functions() {
     with_lisp(|lisp| {

@@ -138,7 +138,8 @@ impl Context {
     }
 
     /// Generates the machine code of a definition. The program's error handler is not called for errors in the expansion of
-    /// macros, as these may be in branches that are never taken.
+    /// macros, as these may be in branches that are never taken. Its functions for signals and the like are called
+    /// afterwards, since their exits are the program's, unlike those of macros.
     fn compile_warm(
         &mut self,
         definition: Value,
@@ -154,8 +155,9 @@ impl Context {
         // Without a name, a function calls itself through its symbol, as in interpreted code.
         let (class, name) = method.unwrap_or((Value::NIL, Value::NIL));
         let handling = std::mem::replace(&mut self.handling, true);
+        let deferring = std::mem::replace(&mut self.deferring, true);
         let made = make(self, FunctionSource { name, lambda, class }, Effort::Low, Listing::None);
-        self.handling = handling;
+        (self.handling, self.deferring) = (handling, deferring);
         let function = match made {
             Ok(Made { code, constants, .. }) => {
                 let template = self.cons(name, lambda)?;
@@ -181,6 +183,7 @@ impl Context {
         self.set_fixed(Fixed::Form, form);
         self.set_fixed(Fixed::Error, error);
         self.restore(&saved);
+        self.attend()?;
         Ok(outcome)
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct Context {
     pub(crate) handling: bool,
     /// Whether `*gc-hook*` is running: it is not called for collections during its own run.
     hooking: bool,
+    /// Whether the program's functions for signals, interrupts and collections are called later, by [`Context::attend`].
+    pub(crate) deferring: bool,
     /// Number of interrupts of the world that do not concern the current evaluation.
     interrupts: u32,
 }
@@ -115,6 +117,7 @@ impl Context {
             failed_at: None,
             handling: false,
             hooking: false,
+            deferring: false,
             interrupts: 0,
         };
         cx.roots = cx.top();
@@ -140,9 +143,13 @@ impl Context {
     /// Handles the reasons for a poll: Ctrl-C, other signals, objects to finalize, a collection to report to
     /// `*gc-hook*`.
     #[cold]
-    fn attend(&mut self) -> Result<(), Exit> {
+    pub(crate) fn attend(&mut self) -> Result<(), Exit> {
         while let Some(object) = self.mutator.next_finalizable() {
             self.finalize(Value::object_at(object.as_ptr().expose_provenance()));
+        }
+        if self.deferring {
+            // Ctrl-C for which the program has no function ends the evaluation at once.
+            return if self.handles_interrupts() { Ok(()) } else { self.check_interrupt() };
         }
         self.check_interrupt()?;
         self.handle_signals()?;
@@ -176,7 +183,7 @@ impl Context {
     /// last call.
     pub(crate) fn tell_gc_hook(&mut self) -> Result<(), Exit> {
         let hook = self.global_value(self.world.names.gc_hook);
-        if hook.is_nil() || hook == Value::UNBOUND || self.hooking {
+        if hook.is_nil() || hook == Value::UNBOUND || self.hooking || self.deferring {
             return Ok(());
         }
         let statistics = self.world.heap.statistics();

@@ -120,6 +120,11 @@ impl Context {
         Ok(())
     }
 
+    /// Returns whether the program has a function for interrupts.
+    pub(crate) fn handles_interrupts(&self) -> bool {
+        !handler(self, signal::SIGINT).is_nil()
+    }
+
     /// Calls the program's function for an interrupt. Returns whether there is one.
     pub(crate) fn handle_interrupt(&mut self) -> Result<bool, Exit> {
         self.call_signal_handler(signal::SIGINT)
