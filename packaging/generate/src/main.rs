@@ -43,12 +43,29 @@ fn write(share: &Path) -> io::Result<()> {
     for verb in documented.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         page(&pages, verb, &format!("largesse-{}", verb.get_name()))?;
     }
+    let mut completed = visible(&command());
     for (shell, folder, file) in SHELLS {
         let folder = share.join(folder);
         fs::create_dir_all(&folder)?;
-        clap_complete::generate(shell, &mut command(), "largesse", &mut fs::File::create(folder.join(file))?);
+        clap_complete::generate(shell, &mut completed, "largesse", &mut fs::File::create(folder.join(file))?);
     }
     Ok(())
+}
+
+/// Returns the command without the commands and options that `--help` does not list, since `clap_complete` would offer
+/// them. Names live as long as this program, because `clap` takes no others.
+fn visible(command: &Command) -> Command {
+    let lasting = |text: &str| -> &'static str { text.to_owned().leak() };
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(visible);
+    let copy = Command::new(lasting(command.get_name())).args(arguments).subcommands(verbs);
+    let copy = copy.about(command.get_about().cloned().unwrap_or_default());
+    let copy = copy.version(command.get_version().map(lasting));
+    let copy = copy.propagate_version(command.is_propagate_version_set());
+    match command.get_long_about() {
+        Some(text) => copy.long_about(text.clone()),
+        None => copy,
+    }
 }
 
 /// Returns the whole command line interface. The programs that `largesse bench` and `largesse lisp` execute are part
@@ -98,5 +115,41 @@ mod tests {
             }
         }
         fs::remove_dir_all(&share).unwrap();
+    }
+
+    // Seen to fail for the completions when these are made of the whole command.
+    #[test]
+    fn hidden_options_are_nowhere() {
+        let share = std::env::temp_dir().join(format!("largesse-hidden-{}", std::process::id()));
+        write(&share).unwrap();
+        let pages = ["run", "lisp"].map(|verb| format!("man/man1/largesse-{verb}.1"));
+        let completions = SHELLS.map(|(_, folder, file)| format!("{folder}/{file}"));
+        for name in pages.iter().chain(&completions) {
+            let text = fs::read_to_string(share.join(name)).unwrap().replace("\\-", "-");
+            let words: Vec<_> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+            for option in ["header", "align", "stress"] {
+                let is_option = |word: &&str| word.trim_start_matches('-') == option;
+                assert!(!words.iter().any(is_option), "{name} has the option {option}");
+            }
+            assert!(!words.contains(&"4k"), "{name} has the value 4k");
+        }
+        fs::remove_dir_all(&share).unwrap();
+    }
+
+    /// Options and values that are only for comparisons are in the chapter on settings, and in no guide.
+    #[test]
+    fn guides_have_no_hidden_options() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        for entry in fs::read_dir(&docs).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|it| it == "md") && !path.ends_with("settings.md") {
+                let text = fs::read_to_string(&path).unwrap();
+                for option in
+                    ["--header", "--align", "--pages 4k", "\\|4k", "LARGESSE_HEADER", "LARGESSE_ALIGN"]
+                {
+                    assert!(!text.contains(option), "{} has {option}", path.display());
+                }
+            }
+        }
     }
 }

@@ -17,8 +17,8 @@ pub(super) enum HeapPages {
     /// 64 KiB pages, where the kernel has them
     #[value(name = "64k")]
     Medium,
-    /// Base pages only
-    #[value(name = "4k")]
+    /// Base pages only, for comparisons
+    #[value(name = "4k", hide = true)]
     Small,
 }
 
