@@ -2,9 +2,11 @@
    far memory.
    reserved none|lazy|hint|placed MIB   reserves four times MIB in this way, and uses MIB of them, in parts of 1 MiB
    reserved stack MIB                   reserves a stack in the way of thread libraries, and uses all of it
-   reserved random MIB SEED             changes random parts of MIB as allocators do, and compares them with a model */
+   reserved random MIB SEED             changes random parts of MIB as allocators do, and compares them with a model.
+                                        With the variable EVERY_MOVE, no move may be refused */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -181,6 +183,23 @@ static size_t differs(size_t page) {
     return bad;
 }
 
+/* Returns whether one mapping of the kernel has all of a range. It allocates no memory, which could lie in the arena. */
+static int is_one_mapping(const char *at, size_t len) {
+    static char text[4 << 20];
+    size_t size = 0;
+    unsigned long start, end;
+    int file = open("/proc/self/maps", O_RDONLY);
+    if (file < 0) die("maps");
+    for (ssize_t more; (more = read(file, text + size, sizeof text - 1 - size)) > 0;) size += (size_t)more;
+    close(file);
+    text[size] = 0;
+    for (const char *line = text; line && sscanf(line, "%lx-%lx", &start, &end) == 2;) {
+        if (start <= (uintptr_t)at && (uintptr_t)at + len <= end) return 1;
+        if ((line = strchr(line, '\n'))) line++;
+    }
+    return 0;
+}
+
 static void by_chance(size_t mib, uint64_t seed) {
     size_t bad = 0, moves = 0, len, first;
     uint32_t salt = 0;
@@ -234,8 +253,9 @@ static void by_chance(size_t mib, uint64_t seed) {
                 moves++;
                 memcpy(pages + to, pages + first, len * sizeof *pages);
                 set(first, len, GONE, 0);
-            } else { /* several mappings for the kernel: the target may be gone */
-                if (errno != EFAULT) die("mremap");
+            } else { /* several mappings, which kernels before Linux 6.17 do not move: the target may be gone */
+                int refused = errno;
+                if (refused != EFAULT || getenv("EVERY_MOVE") || is_one_mapping(at, len * PAGE)) errno = refused, die("mremap");
                 if (mmap(target, len * PAGE, RW, PLAIN | MAP_FIXED, -1, 0) != target) die("target");
                 set(to, len, WRITE, 0);
             }
