@@ -321,10 +321,12 @@ mod tests {
             };
             (0..20).filter_map(|_| once()).fold(0.0, f64::max)
         };
-        let independent = per_second(&|| Some(limits.additions(1000)));
         for chain in [Chain::Additions, Chain::Multiplications] {
             assert_eq!(chain.run(3), Some(300));
-            assert!(per_second(&|| chain.run(100)) < independent, "{chain:?}");
+            // Other work on the machine can slow either, so that several comparisons are made.
+            let rates = || (per_second(&|| chain.run(100)), per_second(&|| Some(limits.additions(1000))));
+            let slower = (0..50).map(|_| rates()).find(|(chained, independent)| 2.0 * chained < *independent);
+            assert!(slower.is_some(), "{chain:?}: {:?}", rates());
         }
     }
 }

@@ -280,7 +280,7 @@ impl Caller {
                 if times >= 3 {
                     interrupt.all_threads();
                 }
-                if times >= 500 {
+                if times >= 3000 {
                     std::io::stderr().write_all(ENDLESS.as_bytes()).unwrap();
                     std::process::exit(1);
                 }

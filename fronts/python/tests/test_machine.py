@@ -74,7 +74,7 @@ class Cycles(unittest.TestCase):
             time.sleep(0.05)
             with watch:
                 pass
-        self.assertLess(watch.ns[0], watch.ns[1] / 2)
+        self.assertLess(watch.ns[0] + 0.0499e9, watch.ns[1])
 
     def test_nothing_timed_is_an_error(self):
         with self.assertRaisesRegex(largesse.Error, "nothing was timed"):

@@ -145,7 +145,7 @@ fn with_swap_on(peer: &str) -> Child {
         });
     }
     let mut bench = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let sleeps = soon(30, || {
+    let sleeps = soon(|| {
         assert_eq!(bench.try_wait().unwrap(), None, "the bench has ended");
         let group = ["", "/memory"]
             .map(|root| format!("/sys/fs/cgroup{root}/largesse-bench-{}/cgroup.procs", bench.id()));
@@ -156,10 +156,10 @@ fn with_swap_on(peer: &str) -> Child {
     bench
 }
 
-/// Calls `look` until it returns a value, for at most `seconds` seconds.
-fn soon<T>(seconds: u64, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+/// Calls `look` until it returns a value, for at most a minute.
+fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let since = Instant::now();
-    while since.elapsed() < Duration::from_secs(seconds) {
+    while since.elapsed() < Duration::from_secs(60) {
         if let found @ Some(_) = look() {
             return found;
         }
@@ -181,7 +181,7 @@ fn swap_is_off_however_the_bench_ends() {
             let ids: Vec<String> = guards.chain([bench.id().to_string()]).collect();
             assert!(Command::new("kill").arg(signal).args(&ids).status().unwrap().success());
             assert!(!bench.wait().unwrap().success(), "{signal}");
-            let off = soon(20, || left_of(bench.id()).is_empty().then_some(()));
+            let off = soon(|| left_of(bench.id()).is_empty().then_some(()));
             assert!(off.is_some(), "{signal} {peer}: {:?}", left_of(bench.id()));
         }
     }

@@ -90,10 +90,10 @@ fn full_disk_is_reported_once() {
     assert_eq!((String::from_utf8_lossy(&output.stderr), output.status.code()), (error.into(), Some(2)));
 }
 
-/// Calls `look` until it returns a value, for at most ten seconds.
+/// Calls `look` until it returns a value, for at most a minute.
 fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let since = Instant::now();
-    while since.elapsed() < Duration::from_secs(10) {
+    while since.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));
         if let found @ Some(_) = look() {
             return found;
