@@ -427,7 +427,6 @@ fn what_cannot_be_kept_is_refused() {
         (&["--limit", "1G", "--pages", "hugetlb"], "--pages hugetlb cannot be combined with --limit"),
         (&["--limit", "1G", "--interleave"], "--interleave cannot be combined with --limit"),
         (&["--limit", "1G", "--far", "memory:"], "file:PATH with --limit"),
-        (&["--limit", "1G", "--static-data", "on"], "off with --limit"),
         (&["--limit", "32M"], "is below the least, 64M"),
         (&["--limit", "much"], "type auto, or a number with a unit"),
     ] {

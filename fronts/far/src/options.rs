@@ -18,8 +18,7 @@ use std::process::{Command, Stdio};
 
 const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const LIMIT: &str = "LARGESSE_LIMIT";
-const STATIC_DATA: &str = "LARGESSE_STATIC_DATA";
-const SWITCHES: [&str; 3] = [STATIC_DATA, "LARGESSE_PREFETCH", "LARGESSE_SMALL_BLOCKS"];
+const SWITCHES: [&str; 3] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH", "LARGESSE_SMALL_BLOCKS"];
 
 /// The settings of far memory after they were read and checked.
 struct Parsed {
@@ -169,10 +168,7 @@ fn served_by_limit(value: impl Fn(&'static str) -> Option<Setting>, limit: &str)
     {
         return Err(store.refused(format!("file:PATH with {limit}")));
     }
-    match value(STATIC_DATA) {
-        Some(switch) if switch.value == "on" => Err(switch.refused(format!("off with {limit}"))),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn named(store: &Setting) -> Result<OsString, FarError> {
@@ -265,9 +261,10 @@ mod tests {
         let all = worked_out(&[("LARGESSE_LIMIT", "auto")]).unwrap();
         let want = [("LARGESSE_LIMIT", "auto"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
         assert_eq!(all, want.map(|(name, value)| (name, value.into())));
+        let all = worked_out(&[("LARGESSE_LIMIT", "auto"), ("LARGESSE_STATIC_DATA", "on")]).unwrap();
+        assert_eq!(all[2], ("LARGESSE_STATIC_DATA", "on".into()));
         for (given, words) in [
             (("LARGESSE_FAR", "memory:"), "file:PATH with LARGESSE_LIMIT"),
-            (("LARGESSE_STATIC_DATA", "on"), "off with LARGESSE_LIMIT"),
             (("LARGESSE_LOCAL", "1G"), "LARGESSE_LIMIT=8G cannot be combined with LARGESSE_LOCAL"),
         ] {
             let message = worked_out(&[("LARGESSE_LIMIT", "8G"), given]).unwrap_err();

@@ -9,7 +9,7 @@ use crate::limited::LimitedMemory;
 use crate::lost::pager_failed;
 use crate::near_calls::{self, NearCall};
 use crate::near_mappings::{self, NearMappings};
-use crate::{far_store, fault_engine, guard, last_thread};
+use crate::{far_store, fault_engine, guard, last_thread, near_statics};
 use core::ops::Range;
 use largesse_arena::Retention;
 use largesse_pager::MappedParts;
@@ -88,6 +88,7 @@ pub(crate) fn change_over(
             near_mappings::hand_over(|mapped| {
                 let far = make(builder, memory, &config, (spans, coldness), (calls, mapped))?;
                 memory.become_far(far);
+                near_statics::are_far(|at| memory.far().is_some_and(|far| far.is_far(at)));
                 Ok(())
             })
         })
@@ -134,8 +135,8 @@ pub(crate) fn change_back(
     done
 }
 
-/// Makes far memory of the range, which takes over `spans`, and of the range of mappings, which takes over those of
-/// `mapped`, and starts its threads. Until then a thread that touches a missing page waits. The memory of `calls`, which
+/// Makes far memory of the range, which takes over `spans`, of the range of mappings, which takes over those of
+/// `mapped`, and of static arrays, and starts its threads. Until then a thread that touches a missing page waits. The memory of `calls`, which
 /// system calls use, is pinned.
 fn make(
     mut builder: FarBuilder,
@@ -148,7 +149,10 @@ fn make(
     for call in calls.iter() {
         near_mappings::populate(mapped, &call.at);
         memory.populate(&call.at);
+        near_statics::populate(&call.at);
     }
+    let statics = near_statics::for_change_over();
+    let firsts: Vec<_> = statics.iter().map(|at| builder.add(at.start, at.len())).collect();
     let mappings = memory.range_for_mappings().ok_or("no address space")?;
     // The heap first: its low addresses are used first, which keeps a store in a file as short as possible.
     let heap = builder.add_range(memory.range());
@@ -159,10 +163,15 @@ fn make(
     let unstarted = builder.build(heap, (mappings, parts), config, pager_failed).map_err(refused)?;
     let pager = unstarted.far().pager().clone();
     pager.set_label(first, Region::Mapping as u64);
+    firsts.iter().for_each(|&first| pager.set_label(first, Region::Static as u64));
     // The program may have passed pages to a pipe or a socket without a copy, before its calls were filtered.
     pager.kernel().lend();
     let taken = if unstarted.kernel().knows_pinned() {
-        unstarted.far().take_over(spans, coldness).map_err(|error| error.to_string())
+        // Static arrays last: they stay near if the store has no room for them.
+        let far = unstarted.far();
+        far.take_over(spans, coldness)
+            .and_then(|()| statics.iter().try_for_each(|at| far.take_over_segment(at)))
+            .map_err(|error| error.to_string())
     } else {
         Err(NO_MOVE.into())
     };

@@ -2,6 +2,7 @@
 //! not far memory.
 
 use crate::notices::{Notice, warn_once, warn_uncovered};
+use crate::slots::object::each_object;
 use crate::{heap, limit_state, record};
 use core::fmt::{self, Display};
 use core::ops::Range;
@@ -27,18 +28,24 @@ struct Uncovered {
     shared: u64,
     /// Bytes in the C library's heap and the main thread's stack.
     small: u64,
+    /// Bytes in static arrays of the program and of libraries, without those of this library.
+    statics: u64,
     /// Bytes in other private mappings.
     other: u64,
 }
 
 impl Uncovered {
-    /// Sums up the mappings in the text of `smaps`. `is_far` returns whether a range is far memory, and `own` the
-    /// resident bytes in a range that belong to the library.
+    /// Sums up the mappings in the text of `smaps`. `is_far` returns whether a range is far memory, `own` the resident
+    /// bytes in a range that belong to the library. The writable `segments` of objects have their static arrays.
     fn read(
         smaps: &str,
         is_far: impl Fn(&Range<usize>) -> bool,
         own: impl Fn(&Range<usize>) -> u64,
+        segments: &[Range<usize>],
     ) -> Uncovered {
+        let is_static = |at: &Range<usize>| {
+            segments.iter().any(|segment| segment.start < at.end && at.start < segment.end)
+        };
         let mut sums = Uncovered::default();
         let mut lines = smaps.lines().peekable();
         let mut end = 0;
@@ -64,6 +71,7 @@ impl Uncovered {
                 _ if mapping.is_shared && is_nameless => sums.shared += resident << 10,
                 _ if mapping.is_shared => {}
                 "[heap]" | "[stack]" => sums.small += anonymous,
+                _ if is_static(&mapping.at) => sums.statics += anonymous,
                 "" if flags.split(' ').any(|flag| flag == "nr") => sums.reserved += anonymous,
                 _ => sums.other += anonymous,
             }
@@ -72,7 +80,7 @@ impl Uncovered {
     }
 
     fn all(&self) -> u64 {
-        self.reserved + self.shared + self.small + self.other
+        self.reserved + self.shared + self.small + self.statics + self.other
     }
 }
 
@@ -86,6 +94,7 @@ impl Display for Uncovered {
             ),
             (self.shared, "in shared mappings"),
             (self.small, "in small requests and the stack"),
+            (self.statics, "in static arrays"),
             (self.other, "in other mappings"),
         ] {
             // Parts of less than a sixteenth are omitted.
@@ -139,11 +148,22 @@ fn must_reread(estimate: u64, before: u64, local: u64) -> bool {
     exceeds_threshold(estimate.max(before), local) && estimate.abs_diff(before) > before / 8
 }
 
+/// Returns the writable segments of all loaded objects but this library.
+fn segments() -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    each_object(|object| {
+        if !object.is_own() {
+            found.extend(object.writable().map(|segment| segment.memory));
+        }
+    });
+    found
+}
+
 /// Returns what takes the memory outside far memory; `None` if it cannot be read, or is little.
 pub(crate) fn describe() -> Option<String> {
     let smaps = unread::text(Path::new("/"), "/proc/thread-self/smaps").ok()??;
     let is_far = |at: &Range<usize>| heap::far().is_some_and(|far| far.pager().kernel().touches(at));
-    let uncovered = Uncovered::read(&smaps, is_far, own_bytes);
+    let uncovered = Uncovered::read(&smaps, is_far, own_bytes, &segments());
     (uncovered.all() > 0).then(|| uncovered.to_string())
 }
 
@@ -171,7 +191,7 @@ pub(crate) fn update() {
     let Some(smaps) = read("smaps") else { return };
     READ_AT.store(estimate, Ordering::Relaxed);
     let kernel = pager.kernel();
-    let uncovered = Uncovered::read(&smaps, |at| kernel.touches(at), own_bytes);
+    let uncovered = Uncovered::read(&smaps, |at| kernel.touches(at), own_bytes, &segments());
     let all = uncovered.all();
     let published = if exceeds_threshold(all, local) { all } else { 0 };
     pager.set_uncovered(published);
@@ -230,8 +250,8 @@ VmFlags: rd wr
 
     #[test]
     fn uncovered_memory_is_summed_by_kind() {
-        let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, |_| 0);
-        let want = Uncovered { reserved: 100 * MIB, shared: 20 * MIB, small: 8 * MIB, other: 0 };
+        let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, |_| 0, &[]);
+        let want = Uncovered { reserved: 100 * MIB, shared: 20 * MIB, small: 8 * MIB, statics: 0, other: 0 };
         assert_eq!(uncovered, want);
         let words = uncovered.to_string();
         assert!(words.starts_with("100 MiB in mappings without reserved memory"), "{words}");
@@ -244,8 +264,17 @@ VmFlags: rd wr
     #[test]
     fn own_tables_are_excluded() {
         let own = |at: &Range<usize>| if at.start == 0x1000_0000 { 60 * MIB } else { 0 };
-        let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, own);
+        let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, own, &[]);
         assert_eq!(uncovered.reserved, 40 * MIB, "bytes besides the library's own 60 MiB");
+    }
+
+    #[test]
+    fn static_arrays_have_a_sum() {
+        let segments = [0x1fff_ff00..0x2fff_0000, 0x4000_0000..0x4000_0001];
+        let uncovered = Uncovered::read(SMAPS, |_| false, |_| 0, &segments);
+        let sums = (uncovered.statics, uncovered.other, uncovered.small);
+        assert_eq!(sums, (400 * MIB + 100 * MIB, 0, 8 * MIB));
+        assert!(uncovered.to_string().contains("500 MiB in static arrays"), "{uncovered}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 type Refusal = String;
 
 /// Makes far memory of two ranges of addresses, one for the heap and one for mappings, and with `static_data` of the
-/// program's static arrays.
+/// static arrays of the program and its libraries.
 pub(crate) fn make(
     heap: Reserved,
     mappings: Reserved,
@@ -24,6 +24,9 @@ pub(crate) fn make(
     static_data: bool,
 ) -> Result<Far, Refusal> {
     let refused = |error: Error| error.to_string();
+    let statics = if static_data { statics::pieces() } else { Vec::new() };
+    // Asked before service threads are started.
+    let is_alone = statics::runs_alone();
     // `outside`, because starting a thread allocates.
     let broker = guard::outside(start_broker).map_err(refused)?;
     let engine = fault_engine::choose(config.engine);
@@ -34,9 +37,10 @@ pub(crate) fn make(
         start..start + range.len()
     };
     let mut used = vec![addresses(&heap), addresses(&mappings)];
-    let statics = if static_data { statics::pieces() } else { Vec::new() };
     let statics: Vec<_> = statics
         .into_iter()
+        // Another thread could write to a page while it is copied, and its system calls are not filtered.
+        .filter(|piece| is_alone || !piece.of_library || !(piece.from_file || filtered))
         .filter(made_anonymous)
         .map(|piece| (builder.add(piece.at.start, piece.at.len()), piece))
         .collect();
@@ -51,13 +55,14 @@ pub(crate) fn make(
         })?;
         causes::note(Cause::DirectInputRefused);
     }
+    // Before faults are served, so that a thread that touches a missing page waits until its state is known.
+    for (number, piece) in &statics {
+        take_over(unstarted.far(), *number, piece)?;
+    }
     last_thread::watch();
     let (far, store) = guard::outside(|| unstarted.start()).map_err(refused)?;
     far_store::set(&store);
     far.pager().set_label(mapped, Region::Mapping as u64);
-    for (number, piece) in &statics {
-        take_over(&far, *number, piece)?;
-    }
     if filtered {
         used.extend(statics::around(statics.iter().map(|(_, piece)| piece)));
         // Threads are started before the filter, which would raise a signal for each, at which a debugger stops.
@@ -72,12 +77,12 @@ pub(crate) fn make(
     Ok(far)
 }
 
-/// Replaces the pages of `piece`, which are mapped from the program's file, by anonymous copies, since only anonymous
-/// memory can be far. Returns `false`, and counts the cause, if the kernel has no memory for them.
+/// Replaces the pages of `piece`, which are mapped from a file, by anonymous copies, since only anonymous memory can be
+/// far. Returns `false`, and counts the cause, if the kernel has no memory for them.
 fn made_anonymous(piece: &Piece) -> bool {
     let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
-    // SAFETY: the piece is whole pages of the program's own data; the program has not started yet, and
-    // the dynamic linker does not use them any more.
+    // SAFETY: the piece is whole pages of data of the program, which has not started yet, or of a library, and there is
+    // no other thread that could use these (`pieces`); the dynamic linker does not use them any more.
     let done = !piece.from_file || unsafe { largesse_pages::make_anonymous(at, piece.at.len()) }.is_ok();
     if !done {
         causes::note(Cause::OutOfMemory);
@@ -88,7 +93,7 @@ fn made_anonymous(piece: &Piece) -> bool {
 fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
     let page = base_page();
     let pages = first..first + piece.at.len() / page;
-    far.pager().enter(pages).map_err(|error| format!("for the program's static data: {error}"))?;
+    far.pager().enter(pages).map_err(|error| format!("for static arrays: {error}"))?;
     let mut here = Vec::new();
     let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
     largesse_pages::each_resident(at, piece.at.len(), &mut |offset| {

@@ -7,7 +7,7 @@
 //! installed in a call of this library, while the program has no other thread that runs (`other_threads.rs`):
 //!
 //! ```text
-//!   blocks, mappings exceed 1/16 of the limit ─────┐
+//!   blocks, mappings, static arrays exceed 1/16 ───┐
 //!   the program starts its first thread ──────────┼─► PENDING ─► INSTALLED
 //!   the program asks for the change-over ─────────┘       └────► given up, with a line on standard error
 //! ```
@@ -20,7 +20,8 @@ use crate::heap::{self, LargeHeap};
 use crate::limit_state::{OWNER, give_up};
 use crate::limited::LimitedMemory;
 use crate::no_filter::no_filter;
-use crate::{io, near_mappings, other_threads};
+use crate::{io, near_mappings, near_statics, other_threads};
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
@@ -32,26 +33,32 @@ const INSTALLED: u32 = 2;
 
 static PREPARED: OnceLock<io::PreparedFilter> = OnceLock::new();
 
-/// Number of bytes of the heap's range, and of mappings, that may be used without the filter.
+/// Number of bytes of the heap's range, of mappings, and of static arrays, that may be used without the filter.
 static BOUND: AtomicUsize = AtomicUsize::new(0);
 /// That number is this part of the limit, or [`LEAST_BOUND`], whichever is more.
 const SHARE: u64 = 16;
 /// Fewer bytes are not worth a change-over (`spill.rs`).
 const LEAST_BOUND: u64 = 4 << 20;
 
-/// Has the filter for `memory` installed later, if system calls need one, in a process whose limit is `limit` bytes. The
-/// error is the reason why that would be refused.
-pub(crate) fn want(calls: SystemCalls, memory: &LimitedMemory, limit: u64) -> Result<(), String> {
+/// Has the filter for `memory`, and for `segments` with static arrays, installed later, if system calls need one, in a
+/// process whose limit is `limit` bytes. The error is the reason why that would be refused.
+pub(crate) fn want(
+    calls: SystemCalls,
+    memory: &LimitedMemory,
+    segments: &[Range<usize>],
+    limit: u64,
+) -> Result<(), String> {
     let SystemCalls::Filtered { in_thread } = calls else { return Ok(()) };
     // Relaxed, as all here: it changes while there is one thread.
     if STATE.load(Ordering::Relaxed) != NOT_NEEDED {
         return Ok(());
     }
     let mappings = memory.range_for_mappings().ok_or("no address space")?;
-    let used = [memory.range(), mappings].map(|range| {
+    let ranges = [memory.range(), mappings].map(|range| {
         let start = range.start().as_ptr().addr();
         start..start + range.len()
     });
+    let used: Vec<_> = ranges.into_iter().chain(segments.iter().cloned()).collect();
     let prepared = io::prepare(&used, in_thread).map_err(no_filter)?;
     let _ = PREPARED.set(prepared);
     let bound = usize::try_from((limit / SHARE).max(LEAST_BOUND)).unwrap_or(usize::MAX);
@@ -67,7 +74,7 @@ pub(crate) fn is_pending() -> bool {
 
 /// Installs the filter if it is needed and blocks exceed the bound, before the program gets a new one.
 pub(crate) fn before_use(heap: &LargeHeap) {
-    if is_pending() && heap.used_range() > BOUND.load(Ordering::Relaxed) {
+    if is_pending() && near_statics::bytes() + heap.used_range() > BOUND.load(Ordering::Relaxed) {
         ensure();
     }
 }
@@ -77,11 +84,18 @@ pub(crate) fn before_use(heap: &LargeHeap) {
 pub(crate) fn before_mapping(more: usize) {
     if is_pending() {
         let blocks = heap::heap().map_or(0, LargeHeap::used_range);
-        if blocks.saturating_add(near_mappings::mapped_bytes()).saturating_add(more)
-            > BOUND.load(Ordering::Relaxed)
-        {
+        let used = [near_mappings::mapped_bytes(), near_statics::bytes(), more];
+        if used.into_iter().fold(blocks, usize::saturating_add) > BOUND.load(Ordering::Relaxed) {
             ensure();
         }
+    }
+}
+
+/// Installs the filter if it is needed and static arrays alone exceed the bound, before the program starts: it uses them
+/// without any call.
+pub(crate) fn before_program() {
+    if is_pending() && near_statics::bytes() > BOUND.load(Ordering::Relaxed) {
+        ensure();
     }
 }
 

@@ -83,6 +83,7 @@ mod message;
 mod near_again;
 mod near_calls;
 mod near_mappings;
+mod near_statics;
 mod new_heap;
 mod next;
 mod no_filter;

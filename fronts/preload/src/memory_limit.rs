@@ -76,7 +76,7 @@ fn begin(heap: &LargeHeap, memory: &LimitedMemory, limit: MemoryLimit, far: FarC
 /// Has the system calls of the calling thread filtered, and those of the threads that it starts, if they need it. The
 /// error is the reason why that is not safe, or is refused.
 fn filter_calls(calls: SystemCalls, memory: &LimitedMemory) -> Result<(), String> {
-    late_filter::want(calls, memory, 0)?;
+    late_filter::want(calls, memory, &[], 0)?;
     late_filter::install().map_err(|why| format!("{why}; `largesse run --limit` begins in time"))
 }
 

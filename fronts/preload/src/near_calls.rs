@@ -12,12 +12,12 @@
 //! these pages before any page is evicted. Once there is far memory, the pager keeps this list itself (`pinned.rs`),
 //! also while blocks are near again.
 
-use crate::{heap, near_mappings};
+use crate::{heap, near_mappings, near_statics};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Memory that a system call uses, in whole pages of the heap's range or that of mappings.
+/// Memory that a system call uses, in whole pages of the heap's range, that of mappings, or static arrays.
 #[derive(Debug)]
 pub(crate) struct NearCall {
     number: u64,
@@ -50,7 +50,7 @@ pub(crate) fn lock() -> MutexGuard<'static, NearCalls> {
 pub(crate) enum HeldCall {
     /// The memory is listed under this number.
     Listed(u64),
-    /// The memory is neither of the heap nor of mappings that become far.
+    /// The memory is neither of the heap nor of mappings or static arrays that become far.
     NotOurs,
     /// The memory is far by now, and its pager pins pages itself.
     ByPager,
@@ -70,12 +70,13 @@ pub(crate) fn hold(at: usize, len: usize) -> HeldCall {
     HeldCall::Listed(number)
 }
 
-/// Returns the pages of the heap or of mappings among the `len` bytes from the address `at` on.
+/// Returns the pages of the heap, of mappings or of static arrays among the `len` bytes from the address `at` on.
 fn memory_at(at: usize, len: usize) -> Option<Range<usize>> {
     let (start, end) = heap::addresses();
     let all = at..at.saturating_add(len);
     let of_heap = all.start.max(start)..all.end.min(end);
-    let ours = if of_heap.is_empty() { near_mappings::inside(&all) } else { of_heap };
+    let candidates = [of_heap, near_mappings::inside(&all), near_statics::inside(&all)];
+    let ours = candidates.into_iter().find(|part| !part.is_empty()).unwrap_or(0..0);
     let page = largesse_pages::base_page();
     (!ours.is_empty()).then(|| ours.start / page * page..ours.end.next_multiple_of(page))
 }

@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::rlimit::soft_limit;
 use crate::settings::options;
 use crate::slots::r::header;
-use crate::{far, late_filter, limit, shortage, spill};
+use crate::{far, late_filter, limit, near_statics, shortage, spill};
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{LargeBlockHeap, LargeHeapSettings};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
@@ -52,6 +52,7 @@ fn make_limited(options: &Options) -> Option<Made> {
     let refuse = |why| -> ! {
         refuse_to_start(&format!("the program cannot be kept below --limit: {}", shortage::with_limits(why)))
     };
+    let segments = if options.static_data { near_statics::begin() } else { Vec::new() };
     let calls = spill::begin().unwrap_or_else(|why| refuse(why));
     let memory = limited(options)?;
     memory.keep_free_memory();
@@ -60,7 +61,7 @@ fn make_limited(options: &Options) -> Option<Made> {
         heap.start_on_small_pages(FIRST_SPANS);
         let limit = limit::first(heap);
         if let Some(memory) = backing.limited() {
-            late_filter::want(calls, memory, limit).unwrap_or_else(|why| refuse(why));
+            late_filter::want(calls, memory, &segments, limit).unwrap_or_else(|why| refuse(why));
         }
     })
 }
@@ -76,7 +77,8 @@ fn limited(options: &Options) -> Option<LimitedMemory> {
     Some(LimitedMemory::new(range, page_kind(options.pages)))
 }
 
-/// Makes the heap on far memory, and with `static_data` makes the program's static arrays far, too. The error is a
+/// Makes the heap on far memory, and with `static_data` makes the static arrays of the program and its libraries far,
+/// too. The error is a
 /// message for the user.
 pub(crate) fn make_far(config: &FarConfig, static_data: bool) -> Result<Made, String> {
     // The two ranges share the bytes of a limit on data that the pager does not need.

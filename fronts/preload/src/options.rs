@@ -51,7 +51,7 @@ pub(crate) struct Options {
     pub(crate) far: Option<FarConfig>,
     /// The limit near which memory of this machine becomes far memory; `None` without one, and with far memory.
     pub(crate) limit: Option<LimitConfig>,
-    /// Whether the program's static arrays are far memory, too, if there is any.
+    /// Whether static arrays of the program and its libraries are far memory, too, if there is any.
     pub(crate) static_data: bool,
     /// Whether blocks below [`Options::min`] are served, too, while memory is far or may become far.
     pub(crate) small_blocks: bool,
@@ -293,9 +293,6 @@ fn far(get: &Get<'_>) -> Result<FarSettings, UnknownValue> {
         (None, Some(_)) if matches!(store, Some(Store::Agent(_))) => {
             return refused(FAR, "file:PATH with LARGESSE_LIMIT");
         }
-        (None, Some(_)) if get(STATIC_DATA).is_some() && static_data => {
-            return refused(STATIC_DATA, "off with LARGESSE_LIMIT");
-        }
         (None, Some(_)) => Amount::Bytes(0),
     };
     let missing =
@@ -304,7 +301,7 @@ fn far(get: &Get<'_>) -> Result<FarSettings, UnknownValue> {
     let far = FarConfig { local, store, page_size, prefetch, engine };
     Ok(match limit {
         None => (Some(far), None, static_data),
-        Some(limit) => (None, Some(LimitConfig { limit, far }), false),
+        Some(limit) => (None, Some(LimitConfig { limit, far }), static_data),
     })
 }
 
@@ -453,9 +450,11 @@ mod tests {
             ("LARGESSE_LOCK", "1", "LARGESSE_LOCK"),
             ("LARGESSE_PAGES", "hugetlb", "LARGESSE_PAGES"),
             ("LARGESSE_NODE", "0", "LARGESSE_NODE"),
-            (STATIC_DATA, "on", STATIC_DATA),
         ] {
             check(&set(name, value), limit, Err(refused));
+        }
+        for (value, want) in [("on", true), ("off", false)] {
+            check(&set(STATIC_DATA, value), |options| options.static_data, Ok(want));
         }
     }
 

@@ -29,7 +29,7 @@ use crate::notices::{Notice, warn_once};
 use crate::routing::ROUTING;
 use crate::samples::HeapSamples;
 use crate::settings::options;
-use crate::{far_counters, late_filter, near_mappings, routing, timeline};
+use crate::{far_counters, late_filter, near_mappings, near_statics, routing, timeline};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use largesse_pager::Count;
@@ -92,6 +92,21 @@ pub(crate) fn in_child() -> bool {
         }
     }
     true
+}
+
+/// Has static arrays made far memory before the program starts if it could exceed the limit with them. It touches them
+/// without any call, perhaps faster than the helper looks.
+pub(crate) fn before_program() {
+    // Relaxed: as in `is_watched`.
+    let bytes = near_statics::bytes() as u64;
+    if bytes == 0 || STATE.load(Ordering::Relaxed) != WATCHED {
+        return;
+    }
+    late_filter::before_program();
+    ask();
+    if bytes > forked::free() && late_filter::ensure() {
+        limit_state::become_far();
+    }
 }
 
 /// Has large blocks made far memory if the heap could exceed its limit, with a block that was just allocated and is not
@@ -292,7 +307,8 @@ impl LimitWatch {
             return self.follow(); // mappings may be far
         }
         // New mappings of a program that asks will be far.
-        let resident = limit.resident(heap) + near_mappings::resident_bytes();
+        let resident =
+            limit.resident(heap) + near_mappings::resident_bytes() + near_statics::resident_bytes();
         self.heap_is_small = !asked && (resident <= LEAST_LOCAL || late_filter::is_pending());
         if self.heap_is_small {
             return self.follow();

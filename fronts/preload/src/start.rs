@@ -89,6 +89,7 @@ fn begin_to_serve(options: &Options) {
     if is_made_now && heap_or_wait().is_none() {
         return;
     }
+    spill::before_program();
     match allocator::other() {
         None => {
             if is_made_now {

@@ -97,7 +97,7 @@ pub enum BlockKind {
 pub enum Region {
     /// The segment is the heap's range, which contains every large block.
     Heap = 0,
-    /// The segment is a part of the program's static arrays.
+    /// The segment is a part of the static arrays of the program or of one of its libraries.
     Static = 1,
     /// The segment is memory that the program mapped itself.
     Mapping = 2,

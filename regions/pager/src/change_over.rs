@@ -9,7 +9,7 @@
 
 use crate::{FarMemory, FarRange, PagerError};
 use core::ops::Range;
-use largesse_pages::SPAN;
+use largesse_pages::{PageKind, SPAN, base_page};
 use largesse_policy::{Coldness, PageNumber};
 use largesse_store::PageStore;
 
@@ -41,6 +41,29 @@ impl<S: PageStore> FarMemory<S> {
     ) -> Result<(), PagerError> {
         let here = self.enter_spans(spans)?;
         self.adopt(here, coldness);
+        Ok(())
+    }
+
+    /// Takes over a segment that is neither the heap's range nor that of mappings: its pages with contents are resident,
+    /// all others zero. If the store has no room for it, the segment is near memory as before, for good. The caller
+    /// starts the pager's threads only then.
+    pub fn take_over_segment(&self, at: &Range<usize>) -> Result<(), PagerError> {
+        let pager = self.pager();
+        let Some(first) = pager.kernel().page_at(at.start) else { return Ok(()) };
+        let pages = first..first + at.len() / base_page();
+        if let Err(error) = self.enter(pages.clone()) {
+            if !pager.kernel().make_near(at, PageKind::Small)? {
+                return Err(error.into());
+            }
+            return pager.leave_out(pages);
+        }
+        let populated = pager.kernel().populated(at)?;
+        let here = populated.iter().map(|it| {
+            let first = pages.start + (it.start - at.start) / base_page();
+            first..first + it.len() / base_page()
+        });
+        pager.adopt(here, |_| 0);
+        self.mapped_more(first, at.len());
         Ok(())
     }
 

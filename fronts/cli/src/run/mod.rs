@@ -104,7 +104,7 @@ pub(crate) struct Args {
     /// Prefetch pages of sequential and strided accesses [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
     prefetch: Option<OsString>,
-    /// Put the program's static arrays (data and bss) into far memory, too [default: on]
+    /// Put static arrays of the program and its shared libraries into far memory, too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
     static_data: Option<OsString>,
     /// Serve blocks of 64 KiB or less from far memory, too [default: on, off with --min-kb]

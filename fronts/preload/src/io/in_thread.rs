@@ -6,6 +6,7 @@ use crate::heap;
 use crate::lost::give_up;
 use crate::near_calls;
 use crate::near_mappings;
+use crate::near_statics;
 use crate::settings::store_is_everywhere;
 use core::ffi::{c_int, c_void};
 use largesse_pager::Touch;
@@ -60,8 +61,9 @@ unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_
 /// Returns whether a fault was raised while blocks became far memory for the first time, so that the thread is to touch
 /// the address again. Returns once the change-over is over.
 fn is_of_change_over(address: usize) -> bool {
-    let is_mapping = !near_mappings::inside(&(address..address + 1)).is_empty();
-    if !is_mapping && !heap::owns(core::ptr::without_provenance_mut(address)) {
+    let at = address..address + 1;
+    let is_other = !near_mappings::inside(&at).is_empty() || !near_statics::inside(&at).is_empty();
+    if !is_other && !heap::owns(core::ptr::without_provenance_mut(address)) {
         return false;
     }
     // The change-over holds this lock. If it was refused, the kernel serves the page again.

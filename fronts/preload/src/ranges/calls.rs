@@ -4,7 +4,7 @@ use super::{advice, far_range, moves, protect, range};
 use crate::answer::{Answer, is_error, refused};
 use crate::errno::Errno;
 use crate::heap::LargeHeap;
-use crate::{causes, heap, limit_state, near_mappings};
+use crate::{causes, heap, limit_state, near_mappings, near_statics};
 use core::ffi::{c_int, c_uint, c_void};
 use core::ops::Range;
 use largesse_report::Cause;
@@ -46,6 +46,7 @@ pub(crate) unsafe extern "C" fn pkey_mprotect(
         return unsafe { mprotect(at, len, protection) };
     }
     let is_ours = |all: &Range<usize>| far_range(at, len).is_some() || may_become_far(all);
+    range(at, len).iter().for_each(near_statics::leave_near);
     if range(at, len).is_some_and(|all| is_ours(&all)) {
         causes::note(Cause::FarAdvice);
         return told(refused(libc::EINVAL)) as c_int;
@@ -82,7 +83,10 @@ pub(crate) unsafe extern "C" fn mremap(
 /// Implements `madvise(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int) -> c_int {
-    let near = |all| near_mappings::with(&all, |near| near.advise(&all, what));
+    let near = |all| {
+        near_statics::advised(&all, what);
+        near_mappings::with(&all, |near| near.advise(&all, what))
+    };
     if let Some(answer) = range(at, len).and_then(near) {
         if answer == refused(libc::EINVAL) {
             causes::note(Cause::FarAdvice);
@@ -96,8 +100,8 @@ pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int
     }) as c_int
 }
 
-/// Implements `mlock(2)`, which fails with `ENOMEM` on far memory, and on blocks that may become far. Mappings that are
-/// locked stay near.
+/// Implements `mlock(2)`, which fails with `ENOMEM` on far memory, and on blocks that may become far. Mappings and
+/// static arrays that are locked stay near.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlock(at: *const c_void, len: usize) -> c_int {
     lock(at, len, 0)
@@ -127,6 +131,7 @@ fn lock(at: *const c_void, len: usize, flags: c_int) -> c_int {
     if far_range(start, from_start).is_some() || all.as_ref().is_some_and(may_become_far_block) {
         return not_locked();
     }
+    all.iter().for_each(near_statics::leave_near);
     let by_kernel = || largesse_pages::raw_mlock(Some((at, len)), flags);
     let near = |all| near_mappings::with(&all, |near| near.lock_pages(&all, by_kernel));
     told(all.and_then(near).unwrap_or_else(by_kernel)) as c_int

@@ -15,7 +15,7 @@ use crate::answer::{Answer, is_error, refused};
 use crate::backing::Far;
 use crate::near_mappings::{self, Purpose};
 use crate::plain::{self, ANONYMOUS, READ_WRITE};
-use crate::{causes, heap, limit_state, routing, shortage, spill};
+use crate::{causes, heap, limit_state, near_statics, routing, shortage, spill};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use largesse_pager::NoMapping;
@@ -154,6 +154,7 @@ unsafe fn map_over(
     (fd, offset): (c_int, i64),
 ) -> Option<Answer> {
     let all = range(at, len)?;
+    near_statics::leave_near(&all);
     let over = |near: &mut near_mappings::NearMappings| {
         // SAFETY: the caller's promise.
         unsafe { near.map_over(&all, protection, flags, (fd, offset), can_be_far(flags)) }

@@ -7,7 +7,7 @@ use crate::backing::Far;
 use crate::message::warn;
 use crate::near_mappings::{self, Purpose};
 use crate::plain::READ_WRITE;
-use crate::{advised, causes, heap};
+use crate::{advised, causes, heap, near_statics};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr::with_exposed_provenance_mut;
@@ -23,7 +23,10 @@ static UNREAD: Once = Once::new();
 /// # Safety
 /// The requirements are those of `munmap(2)`.
 pub(super) unsafe fn unmap(at: *mut c_void, len: usize) -> Answer {
-    let near = |all| near_mappings::with(&all, |near| near.unmap(&all));
+    let near = |all| {
+        near_statics::leave_near(&all);
+        near_mappings::with(&all, |near| near.unmap(&all))
+    };
     if let Some(answer) = range(at, len).and_then(near) {
         return answer;
     }
@@ -58,6 +61,10 @@ pub(super) unsafe fn remap(
     new: *mut c_void,
 ) -> Answer {
     let fixed = flags & libc::MREMAP_FIXED != 0;
+    range(old, old_len).iter().for_each(near_statics::leave_near);
+    if fixed {
+        range(new, new_len).iter().for_each(near_statics::leave_near);
+    }
     // SAFETY: the caller's promise.
     let by_kernel = || unsafe { largesse_pages::raw_mremap(old, old_len, new_len, flags, new) };
     let Some(from) = range(old, old_len).filter(is_ours) else {

@@ -13,15 +13,25 @@ struct Dynamic {
 }
 
 const DT_NULL: i64 = 0;
+const DT_NEEDED: i64 = 1;
 const DT_PLTRELSZ: i64 = 2;
 const DT_PLTGOT: i64 = 3;
+const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
+const DT_SONAME: i64 = 14;
 const DT_RPATH: i64 = 15;
 const DT_JMPREL: i64 = 23;
 const DT_RUNPATH: i64 = 29;
+const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const DT_VERSYM: i64 = 0x6fff_fff0;
+const DT_VERDEF: i64 = 0x6fff_fffc;
+const DT_VERNEED: i64 = 0x6fff_fffe;
+/// Entries with the addresses of tables that the dynamic linker reads at any time, in any thread.
+const TABLES: [i64; 9] =
+    [DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_JMPREL, DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERNEED];
 const SHN_UNDEF: u16 = 0;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -92,6 +102,21 @@ fn symbol_at<R>(address: *const c_void, f: impl FnOnce(&Elf64_Sym) -> R) -> Opti
 /// position-independent code has one for each function whose address it takes.
 pub(crate) fn is_stub(address: *const c_void) -> bool {
     symbol_at(address, |symbol| symbol.st_shndx == SHN_UNDEF).unwrap_or(false)
+}
+
+/// Returns the addresses of all functions of other objects that this library calls, as far as they are bound.
+pub(crate) fn called_by_own() -> Vec<usize> {
+    let mut called = Vec::new();
+    each_object(|object| {
+        if object.is_own() {
+            object.each_slot(|slot| {
+                let cell = core::ptr::with_exposed_provenance::<usize>(slot.address);
+                // SAFETY: a relocation of a loaded object names a word of its data, aligned and readable.
+                called.push(unsafe { cell.read() });
+            });
+        }
+    });
+    called
 }
 
 /// Returns the address range of the function that starts at an address; `None` for a null pointer.
@@ -209,14 +234,19 @@ impl Object<'_> {
         self.name().rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(start))
     }
 
-    pub(super) fn holds(&self, address: usize) -> bool {
+    /// Returns whether the object is this library.
+    pub(crate) fn is_own(&self) -> bool {
+        self.holds((&raw const INSIDE).addr())
+    }
+
+    pub(crate) fn holds(&self, address: usize) -> bool {
         let loaded = |header: &&Elf64_Phdr| header.p_type == PT_LOAD;
         self.headers().iter().filter(loaded).any(|header| self.range_of(header).contains(&address))
     }
 
     /// Returns whether the object is neither the dynamic linker, nor the kernel's vDSO, nor this library.
     pub(super) fn may_be_patched(&self) -> bool {
-        !self.holds((&raw const INSIDE).addr())
+        !self.is_own()
             && !self.file_name_starts_with(b"ld-linux")
             && !self.file_name_starts_with(b"linux-vdso")
     }
@@ -240,11 +270,13 @@ impl Object<'_> {
         })
     }
 
-    /// Returns the segments that are mapped writable.
+    /// Returns the segments that are mapped writable, without those that are executable, too.
     pub(crate) fn writable(&self) -> impl Iterator<Item = Writable> {
+        const PF_X: u32 = 1;
         const PF_W: u32 = 2;
-        let headers = self.headers().iter();
-        headers.filter(|header| header.p_type == PT_LOAD && header.p_flags & PF_W != 0).map(|header| {
+        let is_writable =
+            |header: &&Elf64_Phdr| header.p_type == PT_LOAD && header.p_flags & (PF_W | PF_X) == PF_W;
+        self.headers().iter().filter(is_writable).map(|header| {
             let memory = self.range_of(header);
             Writable { file: memory.start..memory.start + header.p_filesz as usize, memory }
         })
@@ -317,18 +349,48 @@ impl Object<'_> {
         start..start + header.p_memsz as usize
     }
 
-    fn tables(&self) -> Option<Tables> {
-        let dynamic = self.headers().iter().find(|header| header.p_type == PT_DYNAMIC)?;
-        let mut tables = Tables::default();
-        let mut at = core::ptr::with_exposed_provenance::<Dynamic>(self.range_of(dynamic).start);
-        loop {
-            // SAFETY: a dynamic section ends with DT_NULL, where the loop ends.
+    /// Returns whether a range has a table that the dynamic linker continues to read. Tools that change a finished
+    /// library (patchelf) put its symbols into a writable segment.
+    pub(crate) fn has_tables_in(&self, at: &Range<usize>) -> bool {
+        self.dynamic().any(|entry| TABLES.contains(&entry.tag) && at.contains(&self.address_of(entry)))
+    }
+
+    /// Returns the name by which other objects need this one, and the names of those that it needs, without folders.
+    pub(crate) fn names(&self) -> (&'static [u8], Vec<&'static [u8]>) {
+        let Some(tables) = self.tables() else { return (b"", Vec::new()) };
+        let string =
+            |entry: &Dynamic| text(core::ptr::with_exposed_provenance(tables.strings + entry.value as usize));
+        let named = |tag| self.dynamic().filter(move |entry| entry.tag == tag).map(string);
+        let file = |path: &'static [u8]| path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let name = named(DT_SONAME).next().unwrap_or_else(|| self.name());
+        (file(name), named(DT_NEEDED).map(file).collect())
+    }
+
+    /// Returns the entries of the object's dynamic section; none if it has no such section.
+    fn dynamic(&self) -> impl Iterator<Item = &Dynamic> {
+        let section = self.headers().iter().find(|header| header.p_type == PT_DYNAMIC);
+        let mut next = section.map(|header| self.range_of(header).start);
+        core::iter::from_fn(move || {
+            let at = core::ptr::with_exposed_provenance::<Dynamic>(next?);
+            // SAFETY: a dynamic section ends with DT_NULL, after which no entry is read.
             let entry = unsafe { &*at };
-            // glibc writes addresses over the offsets of the file; other linkers may not.
-            let value = entry.value as usize;
-            let address = if value < self.base() { value + self.base() } else { value };
+            next = (entry.tag != DT_NULL).then_some(at.addr() + size_of::<Dynamic>());
+            next.map(|_| entry)
+        })
+    }
+
+    /// Returns the address that an entry of the dynamic section has. glibc writes addresses over the offsets of the
+    /// file; other linkers may not.
+    fn address_of(&self, entry: &Dynamic) -> usize {
+        let value = entry.value as usize;
+        if value < self.base() { value + self.base() } else { value }
+    }
+
+    fn tables(&self) -> Option<Tables> {
+        let mut tables = Tables::default();
+        for entry in self.dynamic() {
+            let (value, address) = (entry.value as usize, self.address_of(entry));
             match entry.tag {
-                DT_NULL => break,
                 DT_PLTGOT => tables.got = address,
                 DT_STRTAB => tables.strings = address,
                 DT_SYMTAB => tables.symbols = address,
@@ -339,8 +401,6 @@ impl Object<'_> {
                 DT_RPATH | DT_RUNPATH => tables.search_path = true,
                 _ => {}
             }
-            // SAFETY: not the last entry.
-            at = unsafe { at.add(1) };
         }
         (tables.strings != 0 && tables.symbols != 0).then_some(tables)
     }
@@ -385,6 +445,29 @@ fn is_table_slot(kind: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c_library_is_needed_and_called() {
+        let called = called_by_own();
+        let mut found = false;
+        each_object(|object| {
+            let (name, needed) = object.names();
+            if name.starts_with(b"libc.so") {
+                found = called.iter().any(|&at| object.holds(at));
+                assert!(needed.iter().any(|name| name.starts_with(b"ld-linux")), "the C library's linker");
+            }
+        });
+        assert!(found, "this program calls the C library");
+    }
+
+    #[test]
+    fn linker_tables_are_found() {
+        main_program(|program| {
+            assert!(program.has_tables_in(&(0..usize::MAX)));
+            assert!(!program.has_tables_in(&(0..0)));
+            assert!(program.writable().all(|part| !program.has_tables_in(&part.memory)));
+        });
+    }
 
     #[test]
     fn c_library_slot_of_free_is_found() {
