@@ -24,7 +24,7 @@ use largesse_policy::PageNumber;
 use largesse_policy::replacement::Protection;
 use largesse_policy::streams::Access;
 
-/// What the pager knows of one page: its state, its checksum, and how it was last filled and evicted.
+/// The record of one page: its state, its checksum, and how it was last filled and evicted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PageEntry {
     /// Checksum of the page's contents in the store.
