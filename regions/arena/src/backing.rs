@@ -1,6 +1,7 @@
 //! Defines the interface between an arena and its memory: near memory in this crate, far memory in the pager.
 
 use crate::{Refusal, SpanKind};
+use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_pages::MapError;
 
@@ -13,6 +14,15 @@ pub enum Purged {
     Decommitted,
     /// The backing refused, and the contents are unchanged.
     Refused,
+}
+
+/// Sizes of a backing's contents that are in a store. Near memory has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FarBytes {
+    /// Number of bytes that are in the store and not resident.
+    pub stored: u64,
+    /// Number of bytes that were read from the store since the start.
+    pub read: u64,
 }
 
 /// Provides a range of spans that gets memory on demand. Span numbers count from the start of the range.
@@ -87,6 +97,28 @@ pub unsafe trait Backing {
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         let _ = (offset, len, wanted);
     }
+
+    /// Returns how much of the contents is in a store.
+    fn far_bytes(&self) -> FarBytes {
+        FarBytes::default()
+    }
+
+    /// Tells that the contents are only read until the next [`watch`](Backing::watch). A write is permitted, and may take
+    /// longer.
+    fn only_read(&self) {}
+
+    /// Begins to watch the first `len` bytes: [`unchanged`](Backing::unchanged) compares with their contents at the
+    /// last call of this. No thread writes to them during the call.
+    fn watch(&self, len: usize) {
+        let _ = len;
+    }
+
+    /// Calls `found` with runs of the first `len` bytes, as offsets, that are not resident and have the contents that
+    /// they had at the last [`watch`](Backing::watch). Bytes for which that is unknown are left out, as are all of near
+    /// memory and all before the first `watch`.
+    fn unchanged(&self, len: usize, found: &mut dyn FnMut(Range<usize>)) {
+        let _ = (len, found);
+    }
 }
 
 // SAFETY: every method is the borrowed backing's own.
@@ -132,5 +164,17 @@ unsafe impl<B: Backing> Backing for &B {
     }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         (**self).wanted(offset, len, wanted);
+    }
+    fn far_bytes(&self) -> FarBytes {
+        (**self).far_bytes()
+    }
+    fn only_read(&self) {
+        (**self).only_read();
+    }
+    fn watch(&self, len: usize) {
+        (**self).watch(len);
+    }
+    fn unchanged(&self, len: usize, found: &mut dyn FnMut(Range<usize>)) {
+        (**self).unchanged(len, found);
     }
 }

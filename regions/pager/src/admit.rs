@@ -25,7 +25,7 @@ impl PagerState {
 
     /// Plans the fill of one page. It may be written to at once if it is new, was changed during one of its last two
     /// residencies, or lies less than `WRITE_AHEAD` pages after the page whose write faulted: this spares a second
-    /// fault. If the page turns out unchanged, its eviction needs no write. While the store is `full`, only pages that
+    /// fault. Former changes do not count while the program only reads. If the page turns out unchanged, its eviction needs no write. While the store is `full`, only pages that
     /// are known to be unchanged can be evicted. A new page that was only read is therefore write-protected then, so
     /// that a write to it is a second fault.
     fn plan_page(&self, number: PageNumber, request: &FillRequest, full: bool) -> PagePlan {
@@ -34,7 +34,7 @@ impl PagerState {
             touch.write || !full
         } else {
             let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-            request.frames == FrameSource::Evicted || near || page.changed > 0
+            request.frames == FrameSource::Evicted || near || page.changed > 0 && !self.only_read
         };
         PagePlan { sum: page.sum, dirty }
     }
@@ -98,7 +98,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     ) -> Incoming {
         let &FillRequest { touch, access, reason, mut frames, .. } = request;
         // If the store is full, only pages that are known to be unchanged can be evicted: these must be protected.
-        if !self.kernel.reuses(range.len()) || inner.store_is_full(now) {
+        if !self.kernel.reuses(range.len()) || inner.store_is_full(now) || inner.only_read {
             frames = FrameSource::Allocated;
         }
         let mut plan = inner.plan(&FillRequest { frames, ..*request }, range, now);

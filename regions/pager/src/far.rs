@@ -8,7 +8,7 @@ use crate::pager::{LEAST_LOCAL, Pager};
 use crate::{Count, Fatal};
 use core::ops::Range;
 use core::ptr::NonNull;
-use largesse_arena::{Backing, Purged, SpanKind};
+use largesse_arena::{Backing, FarBytes, Purged, SpanKind};
 use largesse_pages::{MapError, MapOp, PageKind, SPAN, base_page};
 use largesse_policy::PageNumber;
 use largesse_store::{PageStore, StoreError};
@@ -168,6 +168,25 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
         };
         if !pages.is_empty() {
             self.pager.set_wanted(pages, wanted);
+        }
+    }
+
+    fn far_bytes(&self) -> FarBytes {
+        FarBytes { stored: self.heap_count(Count::StoredBytes), read: self.heap_count(Count::BytesIn) }
+    }
+
+    fn only_read(&self) {
+        self.pager.only_read();
+    }
+
+    fn watch(&self, len: usize) {
+        self.pager.watch(self.heap.pages(0, len));
+    }
+
+    fn unchanged(&self, len: usize, found: &mut dyn FnMut(Range<usize>)) {
+        for run in self.pager.unchanged(self.heap.pages(0, len)) {
+            let first = self.heap.bytes(run.start - self.heap.first);
+            found(first..first + self.heap.bytes(run.len()));
         }
     }
 }

@@ -86,6 +86,7 @@ mod state;
 mod transfer_times;
 mod transfers;
 mod victims;
+mod watch;
 mod write_copies;
 
 pub use async_evict::AsyncEvictor;

@@ -52,6 +52,8 @@ pub(crate) struct PageEntry {
     /// Whether the page is resident again while a write of its former contents is in flight. It is not evicted until
     /// that write ends.
     pub(crate) in_write: bool,
+    /// Whether the contents may differ from those at the last [`watch`](PageTable::watch).
+    differs: bool,
 }
 
 // SAFETY: zero bytes are a page in state `Zero`, used `Dense`, with every flag unset.
@@ -134,6 +136,8 @@ impl PageTable {
         self.resident += pages.len();
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
             debug_assert!(page.state.is_missing(), "page {number} is filled: {page:?}");
+            // The store may hold contents that the page had before it became zero.
+            page.differs |= page.state == PageState::Zero;
             (page.state, page.prefetched, page.access) = (PageState::Filling, prefetched, access);
         }
     }
@@ -265,6 +269,7 @@ impl PageTable {
     pub(crate) fn note_contents(&mut self, first: PageNumber, contents: &[Contents]) {
         for (page, contents) in self.entries[first..first + contents.len()].iter_mut().zip(contents) {
             page.changed = if contents.changed { 2 } else { page.changed.saturating_sub(1) };
+            page.differs |= contents.changed;
             page.stored = contents.sum.is_some();
             page.sum = contents.sum.unwrap_or(0);
         }
@@ -294,6 +299,31 @@ impl PageTable {
             *page = PageEntry { unwanted: true, ..PageEntry::default() };
         }
         forget
+    }
+}
+
+/// The table's knowledge of changes since a moment.
+///
+/// A missing page has the contents that the store has. They are those of that moment if the store had them then, since
+/// the page was missing or `Clean`, and no write to the store has changed them since. A page that was `Dirty` may have
+/// had other contents than the store, and so may one in flight.
+impl PageTable {
+    /// Begins to watch pages for changes of their contents.
+    pub(crate) fn watch(&mut self, pages: Range<PageNumber>) {
+        for page in &mut self.entries[pages] {
+            let differs = page.state == PageState::Dirty || page.state.in_flight() || page.in_write;
+            // Entries that were never written take no memory.
+            if page.differs != differs {
+                page.differs = differs;
+            }
+        }
+    }
+
+    /// Returns whether a page is in the store and not resident, with the contents that it had at the last
+    /// [`watch`](PageTable::watch).
+    pub(crate) fn is_unchanged(&self, number: PageNumber) -> bool {
+        let page = &self.entries[number];
+        page.state == PageState::SwappedOut && !page.differs
     }
 }
 

@@ -81,6 +81,8 @@ pub(crate) struct PagerState {
     pub(crate) free_reserve: FreeReserve,
     /// Number of the compute core that runs (0 if none does), and the number of units that it paged in.
     pub(crate) core: (u16, usize),
+    /// Whether the program only reads for now (`watch.rs`).
+    pub(crate) only_read: bool,
     /// Pages that are near again (`near_again.rs`): their faults are the kernel's.
     pub(crate) near: Range<PageNumber>,
     /// Pages of which the swapped-out ones are fetched back in the background (`recall.rs`).

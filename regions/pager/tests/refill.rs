@@ -273,3 +273,23 @@ fn dropping_waits_for_the_write() {
     });
     assert_eq!(steps.read(page), 0, "the page still has its former contents");
 }
+
+#[test]
+fn page_in_write_may_have_changed() {
+    let (mut steps, page) = Steps::new(SimulatedFault::None);
+    let is_unchanged = |steps: &Steps| !steps.pager.unchanged(page..page + 1).is_empty();
+    // Its write is in flight.
+    steps.pager.watch(0..PAGES);
+    assert!(!is_unchanged(&steps));
+    steps.touch(page, false);
+    steps.pager.watch(0..PAGES);
+    steps.write(page, 77);
+    steps.release_all();
+    steps.evict_others(usize::MAX, |steps| !steps.pager.kernel().is_here(page));
+    steps.release_all();
+    assert!(!steps.pager.kernel().is_here(page) && !is_unchanged(&steps));
+    steps.pager.watch(0..PAGES);
+    assert!(is_unchanged(&steps));
+    assert_eq!(steps.read(page), 77);
+    assert!(!is_unchanged(&steps), "the page is resident");
+}
