@@ -44,6 +44,20 @@ fn answers_are_the_same_with_most_of_the_heap_in_the_store() {
 }
 
 #[test]
+fn collections_read_little_of_the_store() {
+    let stage = Stage::with_companion("largesse-lisp");
+    let program = stage.program("kept.l");
+    let near = lisp(&stage, User::Current, &[], &program).finish().succeeded();
+    assert!(!near.stderr.contains("full collections"), "{near:#?}");
+    // A quarter of the live data is local.
+    let far = ["--local=2M", "--far", &stage.store()];
+    let far = lisp(&stage, User::Current, &far, &program).finish().succeeded();
+    assert_eq!(far.stdout, near.stdout, "{far:#?}");
+    assert!(told(&far, "% of the pages in the store, ") >= 10.0, "{far:#?}");
+    assert!(told(&far, " partial ones ") <= 20.0, "{far:#?}");
+}
+
+#[test]
 fn local_percentage_keeps_a_share_of_the_heap_resident() {
     let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");

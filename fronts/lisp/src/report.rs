@@ -2,7 +2,7 @@
 
 use crate::value::Value;
 use crate::world::LispWorld;
-use largesse_gc::{Layout, Statistics};
+use largesse_gc::{Collections, FarCollections, Layout, Statistics};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -29,6 +29,22 @@ pub(crate) fn words(statistics: &Statistics) -> [Value; 2] {
     let all = statistics.used_bytes.max(statistics.warm_bytes) / 8;
     let free = all.saturating_sub(statistics.live_bytes / 8);
     [free, all].map(|words| Value::fixnum(words as i64))
+}
+
+/// Returns the line about the collections of a heap in far memory; nothing for other heaps.
+fn far_collections(collections: &Collections) -> String {
+    let Collections { full, partial, .. } = collections;
+    if full.far_bytes + partial.far_bytes == 0 {
+        return String::new();
+    }
+    let percent = |of: &FarCollections| of.bytes_read as f64 * 100.0 / of.far_bytes.max(1) as f64;
+    format!(
+        "{} full collections read {:.1} % of the pages in the store, {} partial ones {:.1} %\n",
+        full.count,
+        percent(full),
+        partial.count,
+        percent(partial),
+    )
 }
 
 /// Returns the lines that `room` prints.
@@ -62,7 +78,7 @@ pub(crate) fn room(statistics: &Statistics) -> String {
             statistics.mark_rate() / 1e6,
         );
     }
-    text
+    text + &far_collections(&statistics.collections)
 }
 
 impl LispWorld {

@@ -2,6 +2,7 @@
 
 use crate::side::{Side, Zeroed};
 use crate::{AllocationClass, Layout};
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use largesse_pages::{MapError, SPAN};
@@ -38,6 +39,11 @@ pub(crate) struct Offset(usize);
 impl Offset {
     pub(crate) const fn get(self) -> usize {
         self.0
+    }
+
+    /// Returns the number of the block that contains this offset.
+    pub(crate) const fn block(self) -> BlockNumber {
+        (self.0 / BLOCK) as BlockNumber
     }
 }
 
@@ -218,6 +224,21 @@ impl Blocks {
     /// Returns the number of marked objects that start in a block.
     pub(crate) fn count_marks(&self, block: BlockNumber) -> usize {
         self.marks_of(block).iter().map(|word| word.load(Relaxed).count_ones() as usize).sum()
+    }
+
+    /// Returns whether any object that starts in a block is marked.
+    pub(crate) fn has_marks(&self, block: BlockNumber) -> bool {
+        self.marks_of(block).iter().any(|word| word.load(Relaxed) != 0)
+    }
+
+    /// Returns the offsets of the marked cells of a block in use that have bytes `within` it, or of the large object that
+    /// starts there, if it is marked.
+    pub(crate) fn marked(&self, block: BlockNumber, within: Range<usize>) -> impl Iterator<Item = Offset> {
+        let state = self.get(block);
+        let bytes = if state.is_large() { BLOCK } else { state.words() * 8 };
+        let cells = within.start / bytes..within.end.div_ceil(bytes).min(BLOCK / bytes);
+        let start = block as usize * BLOCK;
+        cells.map(move |cell| Offset(start + cell * bytes)).filter(|at| self.is_marked(*at))
     }
 
     /// Returns the next run of free cells of `class` at or above mark `from`: its first mark and the mark after its

@@ -2,50 +2,56 @@
 
 use crate::blocks::{BLOCK, object_at};
 use crate::heap::{Finalizers, HeapShared};
+use crate::keep::Keep;
+use crate::partial::{OldMarks, Scope, Unchanged};
 use crate::record::Record;
 use crate::sync::{Ordering, lock};
-use crate::world::{ATTENTION, Member};
+use crate::world::{ATTENTION, Member, Stopped};
 use crate::{Language, Tracer, Word};
+use std::sync::Arc;
 use std::time::Instant;
 
 impl<L: Language> HeapShared<L> {
-    /// Runs a collection, or waits for the end of the one that is under way.
-    pub(crate) fn collect(&self, me: Option<&Record>) {
+    /// Runs a collection, or waits for the end of the one that is under way. After a request for a full one, either has
+    /// been full.
+    pub(crate) fn collect(&self, me: Option<&Record>, scope: Scope) {
         let asked = Instant::now();
-        let Some(stopped) = self.world.stop(me.map(Record::signal)) else { return };
+        loop {
+            if let Some(stopped) = self.world.stop(me.map(Record::signal)) {
+                return self.collect_stopped(stopped, me, scope, asked);
+            }
+            if scope == Scope::Partial || lock(&self.keep).old.is_none_or(|old| old.are_exact()) {
+                return;
+            }
+        }
+    }
+
+    /// Runs a collection that was requested at the time `asked`, while the world is stopped.
+    fn collect_stopped(
+        &self,
+        stopped: Stopped<'_, Record>,
+        me: Option<&Record>,
+        scope: Scope,
+        asked: Instant,
+    ) {
         let began = Instant::now();
         let writing = self.allocating.write();
         let mut keep = lock(&self.keep);
-        for record in &stopped.members {
-            // SAFETY: the world is stopped, and the caller borrows nothing from its own record.
-            let (delegation, bumps) = unsafe { record.delegation(self.hides_bumps()) };
-            delegation.retire(bumps);
-        }
-        keep.retire();
-        self.clear_marks(&keep.in_use);
-        let mut tracer = Tracer::new(&self.language, &self.blocks);
-        for record in &stopped.members {
-            // SAFETY: as above.
-            unsafe { record.roots() }.iter().for_each(|&word| tracer.word(word));
-        }
-        self.language.roots(&mut tracer);
+        let (far, before) = (keep.spans.far_bytes(), keep.old.take());
+        let scope = scope.choose(before, far, keep.used_blocks * BLOCK, self.settings.floor);
+        let tracer = self.begin(&stopped.members, &mut keep, scope);
         let finalize = self.mark(tracer, &mut lock(&self.finalizers));
         let marked = Instant::now();
         if self.settings.poison {
             keep.in_use.iter().for_each(|&block| self.blocks.poison(block));
         }
         let live = self.sweep(&mut keep);
-        let ran = asked.saturating_duration_since(keep.resumed);
-        let bytes = keep.pace.budget().saturating_sub(keep.budget);
-        keep.pace.observe(ran, bytes, asked.elapsed());
-        keep.budget = keep.pace.set_budget(live.bytes);
-        let used = keep.used_blocks * BLOCK;
-        let needed = used + keep.budget;
-        self.blocks.leave_holes(needed <= keep.limit() && keep.pace.affords_holes(used, live.bytes));
-        let retained = keep.pace.retain(needed);
-        keep.spans.purge(retained);
+        self.set_pace(&mut keep, asked, live.bytes);
+        let read = keep.spans.far_bytes().read - far.read;
+        keep.spans.watch();
+        keep.old = Some(OldMarks::after(scope, live.bytes, before));
         if self.settings.verify {
-            self.verify(&stopped.members, &keep);
+            self.verify(&stopped.members, &keep, scope);
         }
         keep.resumed = Instant::now();
         drop((keep, writing));
@@ -58,6 +64,7 @@ impl<L: Language> HeapShared<L> {
             collections.marking += marked - began;
             collections.sweeping += marked.elapsed();
             collections.objects += live.objects;
+            collections.add(scope, far.stored, read);
             collections.pauses.add(asked.elapsed());
         }
         drop(stopped);
@@ -70,8 +77,45 @@ impl<L: Language> HeapShared<L> {
         }
     }
 
-    /// Marks every reachable object, then those reachable from finalizable objects only. Returns whether there are
-    /// objects to finalize.
+    /// Takes all free cells from the threads and the keep. Returns a tracer that has reached the roots and, in a partial
+    /// collection, the old slots that may have changed.
+    fn begin(&self, members: &[Arc<Record>], keep: &mut Keep, scope: Scope) -> Tracer<'_, L> {
+        for record in members {
+            // SAFETY: the world is stopped, and the caller borrows nothing from its own record.
+            let (delegation, bumps) = unsafe { record.delegation(self.hides_bumps()) };
+            delegation.retire(bumps);
+        }
+        keep.retire();
+        keep.spans.only_read();
+        let mut tracer = Tracer::new(&self.language, &self.blocks);
+        match scope {
+            Scope::Full => self.clear_marks(&keep.in_use),
+            Scope::Partial => tracer.add_changed(&keep.in_use, &Unchanged::of(&keep.spans)),
+        }
+        for record in members {
+            // SAFETY: as above.
+            unsafe { record.roots() }.iter().for_each(|&word| tracer.word(word));
+        }
+        self.language.roots(&mut tracer);
+        tracer
+    }
+
+    /// Decides how much the threads may allocate until the next collection, and releases memory beyond that, after a
+    /// collection that was requested at the time `asked` and found `live` bytes alive.
+    fn set_pace(&self, keep: &mut Keep, asked: Instant, live: usize) {
+        let ran = asked.saturating_duration_since(keep.resumed);
+        let bytes = keep.pace.budget().saturating_sub(keep.budget);
+        keep.pace.observe(ran, bytes, asked.elapsed());
+        keep.budget = keep.pace.set_budget(live);
+        let used = keep.used_blocks * BLOCK;
+        let needed = used + keep.budget;
+        self.blocks.leave_holes(needed <= keep.limit() && keep.pace.affords_holes(used, live));
+        let retained = keep.pace.retain(needed);
+        keep.spans.purge(retained);
+    }
+
+    /// Marks every object that the tracer reaches, then those reachable from finalizable objects only. Returns whether
+    /// there are objects to finalize.
     fn mark(&self, mut tracer: Tracer<'_, L>, finalizers: &mut Finalizers) -> bool {
         finalizers.ready.iter().for_each(|&object| tracer.object(object_at(object)));
         // Weak slots first: a thread that runs a finalizer must not share the object with others.

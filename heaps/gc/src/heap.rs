@@ -5,6 +5,7 @@ use crate::classes::CLASSES;
 use crate::heap_spans::HeapSpans;
 use crate::keep::Keep;
 use crate::pace::Pace;
+use crate::partial::Scope;
 use crate::record::Record;
 use crate::statistics::Collections;
 use crate::sync::{Mutex, lock};
@@ -105,7 +106,7 @@ impl<L: Language> Heap<L> {
     /// Collects now, or waits for the collection that is under way. Frees objects that no root leads to, even when
     /// this thread still holds their addresses.
     pub fn collect(&self) {
-        self.0.collect(self.0.me().as_deref());
+        self.0.collect(self.0.me().as_deref(), Scope::Full);
     }
 
     /// Makes the next poll of every thread return `true`.

@@ -2,7 +2,7 @@
 
 use crate::blocks::{BLOCK, BlockNumber, PER_SPAN};
 use core::ops::Range;
-use largesse_arena::{Backing, Purged, SpanKind};
+use largesse_arena::{Backing, FarBytes, Purged, SpanKind};
 use largesse_pages::{MapError, SPAN};
 
 const _: () = assert!(PER_SPAN == u64::BITS as usize);
@@ -104,6 +104,27 @@ impl HeapSpans {
             end = first;
         }
         (before - self.warm) * SPAN
+    }
+
+    /// Returns how much of the contents is in the backing's store.
+    pub(crate) fn far_bytes(&self) -> FarBytes {
+        self.backing.far_bytes()
+    }
+
+    /// Tells the backing that the contents are only read until the next [`watch`](HeapSpans::watch).
+    pub(crate) fn only_read(&self) {
+        self.backing.only_read();
+    }
+
+    /// Begins to watch all spans for changes, while no thread writes to them.
+    pub(crate) fn watch(&self) {
+        self.backing.watch(self.top * SPAN);
+    }
+
+    /// Calls `found` with runs of bytes, as offsets from the start of the heap, that are not resident and have not changed
+    /// since the last [`watch`](HeapSpans::watch).
+    pub(crate) fn unchanged(&self, found: &mut dyn FnMut(Range<usize>)) {
+        self.backing.unchanged(self.top * SPAN, found);
     }
 
     /// Commits the reserved spans among `spans`, in whole units of the backing.

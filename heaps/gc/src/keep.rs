@@ -7,6 +7,7 @@ use crate::context::Bump;
 use crate::delegation::Delegation;
 use crate::heap_spans::HeapSpans;
 use crate::pace::Pace;
+use crate::partial::OldMarks;
 use crate::{AllocationClass, Layout};
 use core::ptr::NonNull;
 use largesse_pages::MapError;
@@ -44,6 +45,8 @@ pub(crate) struct Keep {
     /// Number of bytes that may still be handed out before the next collection.
     pub(crate) budget: usize,
     pub(crate) pace: Pace,
+    /// The state of the marks after the last collection; `None` before the first one, and during one.
+    pub(crate) old: Option<OldMarks>,
     /// Time of the end of the last collection.
     pub(crate) resumed: Instant,
     /// Number of registered threads.
@@ -68,6 +71,7 @@ impl Keep {
             used_blocks: 0,
             budget: floor,
             pace,
+            old: None,
             resumed: Instant::now(),
             threads: 0,
             visits: 0,

@@ -21,7 +21,8 @@ pub unsafe trait Language: Send + Sync + Sized + 'static {
     /// Returns the object that a word refers to, without any tag, or `None` when the word is not a reference.
     fn reference(word: Word) -> Option<NonNull<u64>>;
 
-    /// Passes every slot of an object of [`Layout::Custom`] to the tracer. The object may be all zeros still.
+    /// Passes every slot of an object of [`Layout::Custom`] to the tracer: words of the object, chosen by nothing but the
+    /// object's words. The object may be all zeros still.
     ///
     /// # Safety
     /// `object` is alive, and no thread writes to it during the call.
@@ -38,7 +39,7 @@ pub(crate) const AHEAD: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) at: NonNull<u64>,
-    /// Number of slots from `at` on, or [`CUSTOM`].
+    /// Number of slots from `at` on, [`CUSTOM`] or [`OLD`].
     pub(crate) words: usize,
 }
 
@@ -47,6 +48,9 @@ unsafe impl Send for Item {}
 
 /// The value of [`Item::words`] for objects whose slots [`Language::trace`] shows.
 pub(crate) const CUSTOM: usize = usize::MAX;
+
+/// The value of [`Item::words`] for a part of a block whose marked objects were marked by an earlier collection.
+pub(crate) const OLD: usize = usize::MAX - 1;
 
 /// The state of one marking thread. A [`Language`] shows the slots of roots and objects to it.
 #[derive(Debug)]

@@ -94,6 +94,7 @@ mod mark_queues;
 mod models;
 mod mutator;
 mod pace;
+mod partial;
 mod reached;
 mod record;
 mod settings;
@@ -116,7 +117,7 @@ pub use language::{Language, Tracer};
 pub use layout::{Layout, Word};
 pub use mutator::{Mutator, RootHeight, ThreadHandle};
 pub use settings::{GcSettings, Sync};
-pub use statistics::{Cells, Collections, Delegated, Statistics};
+pub use statistics::{Cells, Collections, Delegated, FarCollections, Statistics};
 
 /// The examples in the guide to this crate.
 #[cfg(doctest)]

@@ -1,7 +1,7 @@
 //! Implements marking: traces all objects reachable from the roots.
 
 use crate::blocks::{GROUP, Offset};
-use crate::language::{AHEAD, ALONE, CUSTOM, Item, TOGETHER, TraceMode, VERIFY};
+use crate::language::{AHEAD, ALONE, CUSTOM, Item, OLD, TOGETHER, TraceMode, VERIFY};
 use crate::mark_queues::MarkQueues;
 use crate::reached::Reached;
 use crate::sync::{Mutex, lock};
@@ -59,6 +59,7 @@ impl<L: Language> Tracer<'_, L> {
                 2 if MODE != VERIFY => self.pairs::<MODE>(item),
                 // SAFETY: the object was reached, so it is alive; the world is stopped.
                 CUSTOM => unsafe { self.language.trace(item.at, self) },
+                OLD => self.scan_old::<MODE>(item.at),
                 _ => self.scan::<MODE>(item),
             }
         }
@@ -123,7 +124,7 @@ impl<L: Language> Tracer<'_, L> {
     /// first slot, a list's element, is on top of the stack and scanned next, while only the rest of the list waits
     /// below.
     #[inline(always)]
-    fn scan<const MODE: u8>(&mut self, item: Item) {
+    pub(crate) fn scan<const MODE: u8>(&mut self, item: Item) {
         let now = item.words.min(CHUNK);
         if now < item.words {
             // SAFETY: the address is within the object, as `now < item.words`.

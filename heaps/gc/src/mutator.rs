@@ -4,6 +4,7 @@ use crate::blocks::object_at;
 use crate::context::Context;
 use crate::heap::{Heap, HeapShared};
 use crate::keep::AllocationFailure;
+use crate::partial::Scope;
 use crate::record::Record;
 use crate::sync::{Ordering, lock};
 use crate::world::{ATTENTION, Member, STOP};
@@ -95,7 +96,7 @@ impl<L: Language> Mutator<L> {
             self.allocations += 1;
             if self.allocations >= stress {
                 self.allocations = 0;
-                self.collect();
+                self.heap.0.collect(Some(&self.record), Scope::Partial);
             }
         }
         let mut emergency = false;
@@ -113,7 +114,8 @@ impl<L: Language> Mutator<L> {
                 Err(AllocationFailure::Full) if emergency => return Err(self.heap.0.out_of_memory(words)),
                 Err(failure) => {
                     emergency = failure == AllocationFailure::Full;
-                    self.heap.0.collect(Some(&self.record));
+                    let scope = if emergency { Scope::Full } else { Scope::Partial };
+                    self.heap.0.collect(Some(&self.record), scope);
                 }
             }
         }
@@ -211,7 +213,7 @@ impl<L: Language> Mutator<L> {
 
     /// Collects now, or waits for the collection that is under way.
     pub fn collect(&mut self) {
-        self.heap.0.collect(Some(&self.record));
+        self.heap.0.collect(Some(&self.record), Scope::Full);
     }
 
     /// Pushes a root: keeps the object that `word` refers to alive until the root is released.

@@ -1,5 +1,6 @@
 //! Defines the statistics of a heap.
 
+use crate::partial::Scope;
 use crate::{Histogram, Layout};
 use std::time::Duration;
 
@@ -36,6 +37,34 @@ pub struct Collections {
     pub sweeping: Duration,
     /// Number of objects marked.
     pub objects: u64,
+    /// The collections that visited all reachable objects.
+    pub full: FarCollections,
+    /// The collections that visited no old object in far memory that had not changed.
+    pub partial: FarCollections,
+}
+
+/// Number of collections of one kind, and what they read of far memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FarCollections {
+    /// Number of collections.
+    pub count: u64,
+    /// Number of bytes that were in the store, and not resident, at the start of a collection: the sum of all.
+    pub far_bytes: u64,
+    /// Number of bytes that were read from the store during the collections.
+    pub bytes_read: u64,
+}
+
+impl Collections {
+    /// Counts a collection at whose start `far_bytes` bytes were in the store, of which `bytes_read` were read.
+    pub(crate) fn add(&mut self, scope: Scope, far_bytes: u64, bytes_read: u64) {
+        let of = match scope {
+            Scope::Full => &mut self.full,
+            Scope::Partial => &mut self.partial,
+        };
+        of.count += 1;
+        of.far_bytes += far_bytes;
+        of.bytes_read += bytes_read;
+    }
 }
 
 /// The statistics of a heap at one moment.

@@ -3,10 +3,12 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![expect(clippy::cast_possible_truncation, reason = "lengths in tests are short")]
 
+pub(crate) mod far;
 pub(crate) mod model;
 
 use core::ptr::NonNull;
-use largesse_arena::NearMemory;
+use far::SimulatedFar;
+use largesse_arena::{Backing, NearMemory};
 use largesse_gc::{GcSettings, Heap, Language, Layout, Mutator, OutOfMemory, Sync, Tracer, Word};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::sync::Mutex;
@@ -26,6 +28,7 @@ pub(crate) struct Tiny {
 // SAFETY: see the type; `trace` shows all words of a vector but its length, which is zero at first.
 unsafe impl Language for Tiny {
     fn reference(word: Word) -> Option<NonNull<u64>> {
+        assert_ne!(word.0, far::TRAP, "a slot in unchanged memory was read");
         let address = if word.0 & 1 == 0 { word.0 as usize } else { 0 };
         NonNull::new(core::ptr::with_exposed_provenance_mut(address))
     }
@@ -135,6 +138,17 @@ pub(crate) fn memory(spans: usize) -> NearMemory {
 
 /// Creates a heap that verifies itself and poisons dead objects at every collection.
 pub(crate) fn heap(settings: GcSettings) -> Heap<Tiny> {
+    heap_in(memory(512), settings)
+}
+
+/// Creates a heap that verifies itself and poisons dead objects at every collection, and of which three quarters are
+/// not resident. With `traps`, reading a slot that need not be read panics; vectors, of which all slots are always read,
+/// cannot be used then.
+pub(crate) fn far_heap(settings: GcSettings, traps: bool) -> Heap<Tiny> {
+    heap_in(SimulatedFar::new(512, traps), settings)
+}
+
+fn heap_in(backing: impl Backing + Send + 'static, settings: GcSettings) -> Heap<Tiny> {
     let settings = GcSettings { verify: true, poison: true, root_words: 1 << 12, ..settings };
-    Heap::new(Tiny::default(), settings, memory(512)).unwrap()
+    Heap::new(Tiny::default(), settings, backing).unwrap()
 }
