@@ -32,8 +32,8 @@ fn prepared() -> MutexGuard<'static, Option<FarBuilder>> {
     PREPARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the userfaultfd for a later change-over, and tries the store. Returns how system calls will use far memory: if a
-/// filter is needed, it must be there before the change-over (`late_filter.rs`). The error is the reason why the
+/// Opens the userfaultfd for a later change-over, and tries the store. Returns how system calls will use far memory: if
+/// a filter is needed, it must be there before the change-over (`late_filter.rs`). The error is the reason why the
 /// change-over would be refused. With the in-thread engine, the caller is a thread of the program.
 pub(crate) fn prepare(config: &FarConfig) -> Result<SystemCalls, String> {
     let engine = fault_engine::choose(config.engine);
@@ -69,7 +69,8 @@ pub(crate) fn forget() {
 }
 
 /// Makes the heap on `memory` far memory, of which at most `local` bytes are resident once the pager's threads have
-/// evicted the rest, the coldest by `coldness` first. If the change-over is refused, nothing changes; the error says why.
+/// evicted the rest, the coldest by `coldness` first. If the change-over is refused, nothing changes; the error says
+/// why.
 pub(crate) fn change_over(
     heap: &LargeHeap,
     memory: &LimitedMemory,
@@ -112,8 +113,9 @@ fn change_over_again(
     })
 }
 
-/// Makes the heap near memory again, which may hold `limit` bytes before it could exceed its limit. Calls `near` as soon
-/// as it is, before any other thread can use the heap. `false`: nothing changed, because some pages are not resident.
+/// Makes the heap near memory again, which may hold `limit` bytes before it could exceed its limit. Calls `near` as
+/// soon as it is, before any other thread can use the heap. `false`: nothing changed, because some pages are not
+/// resident.
 pub(crate) fn change_back(
     heap: &LargeHeap,
     memory: &LimitedMemory,
@@ -136,8 +138,8 @@ pub(crate) fn change_back(
 }
 
 /// Makes far memory of the range, which takes over `spans`, of the range of mappings, which takes over those of
-/// `mapped`, and of static arrays, and starts its threads. Until then a thread that touches a missing page waits. The memory of `calls`, which
-/// system calls use, is pinned.
+/// `mapped`, and of static arrays, and starts its threads. Until then a thread that touches a missing page waits. The
+/// memory of `calls`, which system calls use, is pinned.
 fn make(
     mut builder: FarBuilder,
     memory: &LimitedMemory,

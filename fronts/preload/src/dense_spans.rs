@@ -52,11 +52,18 @@ impl DenseSpans {
             if seen.resident < LEAST_RESIDENT {
                 continue;
             }
-            if large_pages() == Offer::Refused || memory.move_to_large_page(span * SPAN).is_err() {
-                self.due = Some(now + REST_WHEN_REFUSED);
-                break;
+            let moved = match large_pages() {
+                Offer::Refused => Err(libc::ENOMEM),
+                _ => memory.move_to_large_page(span * SPAN).map_err(|error| error.errno),
+            };
+            match moved {
+                Ok(()) => heap.became_large(span),
+                Err(libc::ENOMEM | libc::EBUSY) => {
+                    self.due = Some(now + REST_WHEN_REFUSED);
+                    break;
+                }
+                Err(_) => {} // a page of this span cannot be moved, such as one that a device uses
             }
-            heap.became_large(span);
         }
     }
 }

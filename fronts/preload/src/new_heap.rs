@@ -78,8 +78,7 @@ fn limited(options: &Options) -> Option<LimitedMemory> {
 }
 
 /// Makes the heap on far memory, and with `static_data` makes the static arrays of the program and its libraries far,
-/// too. The error is a
-/// message for the user.
+/// too. The error is a message for the user.
 pub(crate) fn make_far(config: &FarConfig, static_data: bool) -> Result<Made, String> {
     // The two ranges share the bytes of a limit on data that the pager does not need.
     let data = soft_limit(libc::RLIMIT_DATA).saturating_sub(FAR_DATA) / 2;

@@ -121,8 +121,9 @@ pub(crate) fn before_use(heap: &LargeHeap) {
     }
 }
 
-/// Has the limit looked at before the program can use `len` more bytes of mappings, if it is close, or could be exceeded
-/// with these bytes and those since the last look. Those with which it could are far when the program gets them.
+/// Has the limit looked at before the program can use `len` more bytes of mappings, if it is close, or could be
+/// exceeded with these bytes and those since the last look. Those with which it could are far when the program gets
+/// them.
 pub(crate) fn before_mapping(len: usize) {
     // Relaxed: hints. A signal handler that interrupted the heap holds its lock, which the helper needs.
     if STATE.load(Ordering::Relaxed) != WATCHED {
@@ -309,8 +310,11 @@ impl LimitWatch {
         // New mappings of a program that asks will be far.
         let resident =
             limit.resident(heap) + near_mappings::resident_bytes() + near_statics::resident_bytes();
-        self.heap_is_small = !asked && (resident <= LEAST_LOCAL || late_filter::is_pending());
+        self.heap_is_small = late_filter::is_pending() || !asked && resident <= LEAST_LOCAL;
         if self.heap_is_small {
+            if asked {
+                STATE.store(WATCHED, Ordering::Release);
+            }
             return self.follow();
         }
         let (Some(memory), Some(config)) = (limited(), far_config()) else {

@@ -25,9 +25,9 @@ impl PagerState {
 
     /// Plans the fill of one page. It may be written to at once if it is new, was changed during one of its last two
     /// residencies, or lies less than `WRITE_AHEAD` pages after the page whose write faulted: this spares a second
-    /// fault. Former changes do not count while the program only reads. If the page turns out unchanged, its eviction needs no write. While the store is `full`, only pages that
-    /// are known to be unchanged can be evicted. A new page that was only read is therefore write-protected then, so
-    /// that a write to it is a second fault.
+    /// fault. Former changes do not count while the program only reads. If the page turns out unchanged, its eviction
+    /// needs no write. While the store is `full`, only pages that are known to be unchanged can be evicted. A new page
+    /// that was only read is therefore write-protected then, so that a write to it is a second fault.
     fn plan_page(&self, number: PageNumber, request: &FillRequest, full: bool) -> PagePlan {
         let (page, touch) = (&self.pages[number], request.touch);
         let dirty = if page.state == PageState::Zero {
