@@ -5,10 +5,10 @@
 //!   partial:                 trace from the roots, and from old objects in changed memory ─► sweep ─► watch
 //! ```
 //! Marks are *sticky* (Demers et al. 1990): a partial collection keeps those of the collection before. A marked object is
-//! *old*; it counts as reachable, and is not followed. At the end of a collection every reference in a marked object leads
-//! to a marked object, so that only slots written to since then can lead to unmarked ones. A write barrier would record
-//! these slots. Here the backing is the barrier: memory that is not resident and was not written back has not changed
-//! since it was last watched. The slots of old objects in all other memory are scanned.
+//! *old*; it counts as reachable, and is not followed. At the end of a collection every reference in a marked object
+//! leads to a marked object, so that only slots written to since then can lead to unmarked ones. A write barrier would
+//! record these slots. Here the backing is the barrier: it knows memory that is not resident and has not changed since
+//! it was last watched. The slots of old objects in all other memory are scanned.
 //!
 //! Objects that die after they were marked are *floating garbage*: they stay until the next full collection, and so do
 //! the objects that they refer to.
@@ -30,6 +30,9 @@ const _: () = assert!(PARTS == u8::BITS as usize);
 /// full collection takes little longer and leaves no floating garbage.
 const WORTH: usize = 8;
 
+/// Largest number of consecutive partial collections, so that finalizers and weak slots wait for a bounded time.
+const MOST_PARTIAL: usize = 32;
+
 /// How much of the heap a collection visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -48,13 +51,17 @@ pub(crate) struct OldMarks {
     live: usize,
     /// Number of bytes of marked objects after the last full collection.
     live_after_full: usize,
+    /// Number of partial collections since the last full one.
+    partial: usize,
 }
 
 impl OldMarks {
     /// Returns the state after a collection that found `live` bytes alive. `before` is the state before it.
     pub(crate) fn after(scope: Scope, live: usize, before: Option<OldMarks>) -> OldMarks {
-        let full = before.filter(|_| scope == Scope::Partial).map(|it| it.live_after_full);
-        OldMarks { scope, live, live_after_full: full.unwrap_or(live) }
+        match before.filter(|_| scope == Scope::Partial) {
+            Some(before) => OldMarks { scope, live, partial: before.partial + 1, ..before },
+            None => OldMarks { scope, live, live_after_full: live, partial: 0 },
+        }
     }
 
     /// Returns whether the marks are exactly those of the objects that were reachable.
@@ -64,16 +71,17 @@ impl OldMarks {
 }
 
 impl Scope {
-    /// Returns the scope of a collection that need not exceed `self`. `old` is the state of the marks, `None` if they are
-    /// not those of a collection that was completed. `used` bytes of blocks are in use, and at least `floor` bytes are
-    /// allocated between two collections.
+    /// Returns the scope of a collection that need not exceed `self`. `old` is the state of the marks, `None` if they
+    /// are not those of a collection that was completed. `used` bytes of blocks are in use, and at least `floor` bytes
+    /// are allocated between two collections.
     pub(crate) fn choose(self, old: Option<OldMarks>, far: FarBytes, used: usize, floor: usize) -> Scope {
         let is_worth = far.stored >= (used / WORTH).max(1) as u64;
         // All that is marked beyond the bytes of the last full collection may be floating garbage.
-        let may = old.is_some_and(|old| {
-            old.live.saturating_sub(old.live_after_full) <= floor.max(old.live_after_full / 2)
+        let is_bounded = old.is_some_and(|old| {
+            let more = old.live.saturating_sub(old.live_after_full);
+            more <= floor.max(old.live_after_full / 2) && old.partial < MOST_PARTIAL
         });
-        if self == Scope::Partial && is_worth && may { Scope::Partial } else { Scope::Full }
+        if self == Scope::Partial && is_worth && is_bounded { Scope::Partial } else { Scope::Full }
     }
 }
 
@@ -126,8 +134,8 @@ impl<L: Language> Tracer<'_, L> {
         }
     }
 
-    /// Adds the slots of an old large object that may have changed. An object whose slots only the language knows, and a
-    /// weak one, are added as a whole.
+    /// Adds the slots of an old large object that may have changed. An object whose slots only the language knows, and
+    /// a weak one, are added as a whole.
     fn add_large(&mut self, block: BlockNumber, state: BlockState, unchanged: &Unchanged) {
         let (start, words) = (self.blocks.address(block), state.words());
         let parts = (words * 8).div_ceil(PART);
@@ -145,8 +153,8 @@ impl<L: Language> Tracer<'_, L> {
         }
     }
 
-    /// Scans the slots in a part of a block of cells that belong to marked objects. Cells of objects whose slots only the
-    /// language knows, and of weak ones, are scanned as a whole.
+    /// Scans the slots in a part of a block of cells that belong to marked objects. Cells of objects whose slots only
+    /// the language knows, and of weak ones, are scanned as a whole.
     pub(crate) fn scan_old<const MODE: u8>(&mut self, part: NonNull<u64>) {
         let blocks = self.blocks;
         let Some(offset) = blocks.offset(part.as_ptr().addr()) else { return };
@@ -205,6 +213,15 @@ mod tests {
             old = OldMarks::after(Scope::Partial, live * MIB, Some(old));
             assert_eq!(Scope::Partial.choose(Some(old), far(32 * MIB), 32 * MIB, MIB), scope, "{live} MiB");
         }
+        for _ in 0..MOST_PARTIAL {
+            old = OldMarks::after(Scope::Full, 16 * MIB, Some(old));
+            old = OldMarks::after(Scope::Partial, 16 * MIB, Some(old));
+        }
+        assert_eq!(Scope::Partial.choose(Some(old), far(32 * MIB), 32 * MIB, 0), Scope::Partial);
+        for _ in 1..MOST_PARTIAL {
+            old = OldMarks::after(Scope::Partial, 16 * MIB, Some(old));
+        }
+        assert_eq!(Scope::Partial.choose(Some(old), far(32 * MIB), 32 * MIB, 0), Scope::Full);
         old = OldMarks::after(Scope::Full, 16 * MIB, Some(old));
         assert_eq!(Scope::Partial.choose(Some(old), far(32 * MIB), 32 * MIB, 0), Scope::Partial);
     }

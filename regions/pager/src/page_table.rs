@@ -164,7 +164,7 @@ impl PageTable {
         self.resident += pages.len();
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
             debug_assert_eq!(page.state, PageState::Zero, "page {number} is adopted");
-            page.state = PageState::Dirty;
+            (page.state, page.differs) = (PageState::Dirty, true);
         }
     }
 }
