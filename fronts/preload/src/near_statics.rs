@@ -10,7 +10,6 @@
 
 use crate::guard::Inside;
 use crate::near_mappings;
-use crate::ranges;
 use crate::statics::{self, Piece};
 use core::ffi::c_int;
 use core::ops::Range;
@@ -18,6 +17,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_pages::base_page;
 use largesse_pages::residency::{Answer as Seen, Inspector};
 use std::sync::OnceLock;
+
+/// Smallest size in bytes of a piece that is listed.
+const SMALLEST: usize = 1 << 20;
 
 /// The list; empty without a limit.
 static LISTED: OnceLock<Vec<ListedPiece>> = OnceLock::new();
@@ -60,7 +62,7 @@ fn listed() -> &'static [ListedPiece] {
 /// Lists the static arrays that become far near the limit. Called once, before the program starts. Returns the segments
 /// that have them, on which system calls must be filtered.
 pub(crate) fn begin() -> Vec<Range<usize>> {
-    let can = |piece: &Piece| !piece.from_file && piece.at.len() >= ranges::SMALLEST;
+    let can = |piece: &Piece| !piece.from_file && piece.at.len() >= SMALLEST;
     let pieces: Vec<_> = statics::pieces().into_iter().filter(can).collect();
     let piece = |it: &Piece| ListedPiece { at: it.at.clone(), state: AtomicU32::new(NEAR) };
     let _ = LISTED.set(pieces.iter().map(piece).collect());

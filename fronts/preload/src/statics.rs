@@ -12,8 +12,8 @@
 //!      └─────needs──────┴────────────► libc.so ◄─needs─ liblargesse.so   no array of these
 //! ```
 
-use crate::next;
 use crate::slots::object::{Object, called_by_own, each_object, main_program};
+use crate::{guard, next};
 use core::ops::Range;
 use largesse_machine::{service, thread};
 use largesse_pages::base_page;
@@ -61,7 +61,9 @@ pub(crate) fn around<'a>(pieces: impl Iterator<Item = &'a Piece>) -> Vec<Range<u
 /// Returns whether the calling thread is the program's only one. No service thread may be about to start or to end.
 pub(crate) fn runs_alone() -> bool {
     let own = largesse_pages::thread_id();
-    thread::all().is_some_and(|all| all.into_iter().all(|it| it == own || service::is_listed(it)))
+    // `outside`, because reading a folder allocates.
+    guard::outside(thread::all)
+        .is_some_and(|all| all.into_iter().all(|it| it == own || service::is_listed(it)))
 }
 
 fn of(object: &Object<'_>, smallest: usize) -> Vec<Piece> {
