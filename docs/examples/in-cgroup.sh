@@ -36,7 +36,8 @@ command=$!
 while kill -0 $command 2> /dev/null; do
     sed 's/^/stat /' "$group/memory.stat"
     for process in $(cat "$group/cgroup.procs"); do
-        awk '/^Name:/ { name = $2 } /^VmHWM:/ { print "process", name, $2 * 1024 }' "/proc/$process/status" 2> /dev/null || true
+        awk -v id=$process '/^Name:/ { name = $2 } /^VmHWM:/ { print "process", name, $2 * 1024, id }' \
+            "/proc/$process/status" 2> /dev/null || true
     done
     sleep 0.2
 done > "$seen"
@@ -45,12 +46,14 @@ wait $command || status=$?
 awk -v limit=$limit -v peak="$(cat "$group/$peak")" -v anonymous=$anonymous -v cache=$cache '
     $1 == "stat" && $2 == anonymous && $3 > programs { programs = $3 }
     $1 == "stat" && $2 == cache && $3 > file { file = $3 }
-    $1 == "process" && $3 > most[$2] { most[$2] = $3 }
+    # A process has the name of the last program that it executed.
+    $1 == "process" { name[$4] = $2; if ($3 > peak_of[$4]) peak_of[$4] = $3 }
     END {
         mib = 1024 * 1024
         printf "limit %.0f MiB, at most in use %.0f MiB: programs %.0f MiB, page cache %.0f MiB\n",
             limit / mib, peak / mib, programs / mib, file / mib
-        for (name in most) printf "  %s: %.0f MiB at most\n", name, most[name] / mib
+        for (id in name) if (peak_of[id] > most[name[id]]) most[name[id]] = peak_of[id]
+        for (program in most) printf "  %s: %.0f MiB at most\n", program, most[program] / mib
     }' "$seen"
 awk '$1 == "oom_kill" { print "  killed by the kernel: " $2 }' "$group/$events"
 exit $status
