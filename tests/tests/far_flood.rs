@@ -12,7 +12,7 @@ struct Times {
     far: u64,
     /// The same of a program without far memory: what the disturbers cost without an agent.
     plain: u64,
-    /// CPU time of the agent's first thread meanwhile.
+    /// CPU time of the agent's first thread during these forks.
     agent: u64,
 }
 

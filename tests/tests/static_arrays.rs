@@ -1,7 +1,7 @@
 //! Static arrays of programs and of shared libraries are far memory, with `--local` and near `--limit`.
 
 use largesse_tests::{Ran, Run, Stage, User, events_are_permitted, is_root, users};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Size of the arrays that are zero at the start, in KiB: those of the library, and all.
 const ZEROS: [u64; 2] = [96 << 10, 128 << 10];
@@ -33,6 +33,15 @@ fn engines() -> Vec<(User, &'static str)> {
     chosen.chain([(last, "thread")]).collect()
 }
 
+/// Runs the program with a fault engine and `options`, with far pages in a file. `what` tells it what to do.
+#[track_caller]
+fn run(stage: &Stage, program: &Path, what: &str, (user, engine): (User, &str), options: &str) -> Ran {
+    let store = stage.store();
+    let options = [options, "--far", &store, "--fault-engine", engine];
+    Run::new(stage, &[program]).arg(what).as_user(user).under(&options).finish().succeeded()
+}
+
+/// Returns the bytes of a region of far memory, by the report.
 #[track_caller]
 fn bytes(ran: &Ran, region: &str) -> u64 {
     let regions =
@@ -45,11 +54,8 @@ fn bytes(ran: &Ran, region: &str) -> u64 {
 fn arrays_of_a_library_are_far() {
     let stage = Stage::new();
     let Some((program, _)) = compiled(&stage, true) else { return };
-    let store = stage.store();
     for (user, engine) in engines() {
-        let options = ["--local=16M", "--far", &store, "--fault-engine", engine];
-        let ran = Run::new(&stage, &[&program]).arg("linked").as_user(user).under(&options).finish();
-        let ran = ran.succeeded();
+        let ran = run(&stage, &program, "linked", (user, engine), "--local=16M");
         assert!(ran.stdout.starts_with("0 wrong\n"), "{user:?} {engine}: {ran:#?}");
         assert!(number(&ran, "anonymous") < 48 << 10, "{user:?} {engine}: {ran:#?}");
         let far = bytes(&ran, "static") >> 10;
@@ -62,11 +68,8 @@ fn arrays_of_a_library_are_far() {
 fn forked_child_has_arrays_of_its_own() {
     let stage = Stage::new();
     let Some((program, _)) = compiled(&stage, true) else { return };
-    let store = stage.store();
     for (user, engine) in engines() {
-        let options = ["--local=16M", "--far", &store, "--fault-engine", engine];
-        let ran = Run::new(&stage, &[&program]).arg("fork").as_user(user).under(&options).finish();
-        let ran = ran.succeeded();
+        let ran = run(&stage, &program, "fork", (user, engine), "--local=16M");
         assert!(ran.stdout.starts_with("child 0, 0 wrong\n"), "{user:?} {engine}: {ran:#?}");
     }
 }
@@ -106,11 +109,8 @@ fn arrays_of_an_opened_library_are_named() {
 fn arrays_become_far_near_a_limit() {
     let stage = Stage::new();
     let Some((program, _)) = compiled(&stage, true) else { return };
-    let store = stage.store();
     for ((user, engine), mib) in engines().into_iter().flat_map(|it| [96, 160].map(|mib| (it, mib))) {
-        let options = [&format!("--limit={mib}M"), "--far", &store, "--fault-engine", engine];
-        let ran = Run::new(&stage, &[&program]).arg("linked").as_user(user).under(&options).finish();
-        let ran = ran.succeeded();
+        let ran = run(&stage, &program, "linked", (user, engine), &format!("--limit={mib}M"));
         let which = format!("{user:?} {engine} {mib}: {ran:#?}");
         assert!(ran.stdout.starts_with("0 wrong\n"), "{which}");
         assert!(number(&ran, "peak") <= mib << 10, "{which}");
@@ -124,11 +124,8 @@ fn arrays_become_far_near_a_limit() {
 fn forked_child_keeps_the_limit() {
     let stage = Stage::new();
     let Some((program, _)) = compiled(&stage, true) else { return };
-    let store = stage.store();
     for (user, engine) in engines() {
-        let options = ["--limit=128M", "--far", &store, "--fault-engine", engine];
-        let ran = Run::new(&stage, &[&program]).arg("fork").as_user(user).under(&options).finish();
-        let ran = ran.succeeded();
+        let ran = run(&stage, &program, "fork", (user, engine), "--limit=128M");
         assert!(ran.stdout.starts_with("child 0, 0 wrong\n"), "{user:?} {engine}: {ran:#?}");
         assert!(number(&ran, "peak") <= 128 << 10, "{user:?} {engine}: {ran:#?}");
     }

@@ -193,15 +193,6 @@ unsafe impl Backing for Forgetful {
         self.commits_left.fetch_add(spans, Ordering::Relaxed);
         Purged::Decommitted
     }
-    unsafe fn relocate(&self, _: usize, _: usize, _: usize) -> bool {
-        false
-    }
-    fn populate(&self, _: usize, _: usize) -> bool {
-        false
-    }
-    fn any_resident(&self, _: usize) -> bool {
-        true
-    }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         if !wanted {
             // SAFETY: within the range, usable until now, and unwanted.

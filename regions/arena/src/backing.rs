@@ -73,13 +73,22 @@ pub unsafe trait Backing {
     ///
     /// # Safety
     /// Both ranges are committed and do not overlap, and nothing uses the target's contents.
-    unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool;
+    unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool {
+        let _ = (from, to, spans);
+        false
+    }
 
     /// Populates committed spans with pages. Returns `false` if the backing cannot do this.
-    fn populate(&self, first: usize, spans: usize) -> bool;
+    fn populate(&self, first: usize, spans: usize) -> bool {
+        let _ = (first, spans);
+        false
+    }
 
-    /// Returns whether any page of a committed span is resident.
-    fn any_resident(&self, span: usize) -> bool;
+    /// Returns whether any page of a committed span is resident, or may be.
+    fn any_resident(&self, span: usize) -> bool {
+        let _ = span;
+        true
+    }
 
     /// Returns the number of requests of which less was granted than they asked for, for one kind of refusal.
     fn refused(&self, what: Refusal) -> u64 {

@@ -144,19 +144,8 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
         }
     }
 
-    /// Refuses, so that the caller copies: the contents of far pages have a fixed home in the store.
-    unsafe fn relocate(&self, _: usize, _: usize, _: usize) -> bool {
-        false
-    }
-
-    /// Refuses: pages that are filled before their use would evict others.
-    fn populate(&self, _: usize, _: usize) -> bool {
-        false
-    }
-
-    fn any_resident(&self, _: usize) -> bool {
-        true
-    }
+    // Moves are refused, so that the caller copies: the contents of far pages have a fixed home in the store. So is
+    // `populate`: pages that are filled before their use would evict others.
 
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         // Of bytes that are given back only whole pages are unwanted; of bytes that are taken every page is wanted.

@@ -33,7 +33,7 @@ pub struct Usage {
     pub reserve: u64,
 }
 
-/// What to do with far memory.
+/// The next step towards near memory, if there is to be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NearWish {
     /// It stays far, and pages are filled when they are touched.

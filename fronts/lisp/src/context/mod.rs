@@ -52,8 +52,8 @@ pub(crate) struct Context {
     pub(crate) method_misses: u64,
     /// Number of forms that the thread evaluated in the running interpreted definition.
     pub(crate) evaluated: u32,
-    /// For each interpreted definition that the thread called lately: how much it evaluated there, and the machine code
-    /// that replaces it.
+    /// For interpreted definitions that the thread called: how much it evaluated there, and the machine code that replaces
+    /// each of them. An entry is overwritten when the thread calls many others.
     pub(crate) called: Box<[crate::world::library::CalledDefinition]>,
     /// Number of fixed roots in use for the backtrace of an error, innermost call first.
     pub(crate) depth: usize,

@@ -1,4 +1,4 @@
-//! Plays far memory: three of four pages are not resident. If all slots can be read one by one, the collector must not
+//! Simulates far memory: three of four pages are not resident. If all slots can be read one by one, the collector must not
 //! read those in pages that it is told are unchanged.
 
 use super::memory;
@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard};
 
 const PAGE: usize = 4 << 10;
 
-/// The word that all words of unchanged pages have during a collection, if traps are set. [`Tiny`](super::Tiny) panics when it is asked
-/// whether this word is a reference.
+/// The value of all words of unchanged pages during a collection, if traps are set. [`Tiny`](super::Tiny) panics when it
+/// is asked whether this word is a reference.
 pub(crate) const TRAP: u64 = 0x7a7a_7a7a_7a7a_7a7a;
 
 #[derive(Default)]
@@ -71,15 +71,6 @@ unsafe impl Backing for SimulatedFar {
     }
     unsafe fn purge(&self, _: usize, _: usize, _: SpanKind) -> Purged {
         Purged::Refused
-    }
-    unsafe fn relocate(&self, _: usize, _: usize, _: usize) -> bool {
-        false
-    }
-    fn populate(&self, _: usize, _: usize) -> bool {
-        false
-    }
-    fn any_resident(&self, _: usize) -> bool {
-        true
     }
 
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
