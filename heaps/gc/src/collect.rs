@@ -8,6 +8,7 @@ use crate::record::Record;
 use crate::sync::{Ordering, lock};
 use crate::world::{ATTENTION, Member, Stopped};
 use crate::{Language, Tracer, Word};
+use largesse_arena::Reads;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -86,11 +87,16 @@ impl<L: Language> HeapShared<L> {
             delegation.retire(bumps);
         }
         keep.retire();
-        keep.spans.only_read();
         let mut tracer = Tracer::new(&self.language, &self.blocks);
         match scope {
-            Scope::Full => self.clear_marks(&keep.in_use),
-            Scope::Partial => tracer.add_changed(&keep.in_use, &Unchanged::of(&keep.spans)),
+            Scope::Full => {
+                keep.spans.only_read(Reads::All);
+                self.clear_marks(&keep.in_use);
+            }
+            Scope::Partial => {
+                keep.spans.only_read(Reads::Changed);
+                tracer.add_changed(&keep.in_use, &Unchanged::of(&keep.spans));
+            }
         }
         for record in members {
             // SAFETY: as above.

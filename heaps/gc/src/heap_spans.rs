@@ -2,7 +2,7 @@
 
 use crate::blocks::{BLOCK, BlockNumber, PER_SPAN};
 use core::ops::Range;
-use largesse_arena::{Backing, FarBytes, Purged, SpanKind};
+use largesse_arena::{Backing, FarBytes, Purged, Reads, SpanKind};
 use largesse_pages::{MapError, SPAN};
 
 const _: () = assert!(PER_SPAN == u64::BITS as usize);
@@ -111,9 +111,9 @@ impl HeapSpans {
         self.backing.far_bytes()
     }
 
-    /// Tells the backing that the contents are only read until the next [`watch`](HeapSpans::watch).
-    pub(crate) fn only_read(&self) {
-        self.backing.only_read();
+    /// Tells the backing that the contents are only read until the next [`watch`](HeapSpans::watch), and which of them.
+    pub(crate) fn only_read(&self, which: Reads) {
+        self.backing.only_read(which);
     }
 
     /// Begins to watch all spans for changes, while no thread writes to them.

@@ -25,6 +25,15 @@ pub struct FarBytes {
     pub read: u64,
 }
 
+/// Which contents a program reads while it hardly writes any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Any of them.
+    All,
+    /// Those that have changed since the last [`watch`](Backing::watch). Others may be read, and take longer.
+    Changed,
+}
+
 /// Provides a range of spans that gets memory on demand. Span numbers count from the start of the range.
 ///
 /// # Safety
@@ -112,9 +121,11 @@ pub unsafe trait Backing {
         FarBytes::default()
     }
 
-    /// Tells that the contents are only read until the next [`watch`](Backing::watch). A write is permitted, and may take
-    /// longer.
-    fn only_read(&self) {}
+    /// Tells that the contents are only read until the next [`watch`](Backing::watch), and which of them. A write is
+    /// permitted, and may take longer.
+    fn only_read(&self, which: Reads) {
+        let _ = which;
+    }
 
     /// Begins to watch the first `len` bytes: [`unchanged`](Backing::unchanged) compares with their contents at the
     /// last call of this. No thread writes to them during the call.
@@ -177,8 +188,8 @@ unsafe impl<B: Backing> Backing for &B {
     fn far_bytes(&self) -> FarBytes {
         (**self).far_bytes()
     }
-    fn only_read(&self) {
-        (**self).only_read();
+    fn only_read(&self, which: Reads) {
+        (**self).only_read(which);
     }
     fn watch(&self, len: usize) {
         (**self).watch(len);

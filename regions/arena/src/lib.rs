@@ -36,7 +36,7 @@ mod retention;
 mod span;
 
 pub use arena::{Arena, ArenaTotals, Granules, Prefer, Request, TakeError, Taken};
-pub use backing::{Backing, FarBytes, Purged};
+pub use backing::{Backing, FarBytes, Purged, Reads};
 pub use colour::Colours;
 pub use near::NearMemory;
 pub use refusal::Refusal;

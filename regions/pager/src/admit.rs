@@ -34,7 +34,7 @@ impl PagerState {
             touch.write || !full
         } else {
             let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-            request.frames == FrameSource::Evicted || near || page.changed > 0 && !self.only_read
+            request.frames == FrameSource::Evicted || near || page.changed > 0 && self.only_read.is_none()
         };
         PagePlan { sum: page.sum, dirty }
     }
@@ -98,7 +98,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     ) -> Incoming {
         let &FillRequest { touch, access, reason, mut frames, .. } = request;
         // If the store is full, only pages that are known to be unchanged can be evicted: these must be protected.
-        if !self.kernel.reuses(range.len()) || inner.store_is_full(now) || inner.only_read {
+        if !self.kernel.reuses(range.len()) || inner.store_is_full(now) || inner.only_read.is_some() {
             frames = FrameSource::Allocated;
         }
         let mut plan = inner.plan(&FillRequest { frames, ..*request }, range, now);

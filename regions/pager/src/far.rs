@@ -8,7 +8,7 @@ use crate::pager::{LEAST_LOCAL, Pager};
 use crate::{Count, Fatal};
 use core::ops::Range;
 use core::ptr::NonNull;
-use largesse_arena::{Backing, FarBytes, Purged, SpanKind};
+use largesse_arena::{Backing, FarBytes, Purged, Reads, SpanKind};
 use largesse_pages::{MapError, MapOp, PageKind, SPAN, base_page};
 use largesse_policy::PageNumber;
 use largesse_store::{PageStore, StoreError};
@@ -164,8 +164,8 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
         FarBytes { stored: self.heap_count(Count::StoredBytes), read: self.heap_count(Count::BytesIn) }
     }
 
-    fn only_read(&self) {
-        self.pager.only_read();
+    fn only_read(&self, which: Reads) {
+        self.pager.only_read(which);
     }
 
     fn watch(&self, len: usize) {

@@ -100,7 +100,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             stuck_since_full: false,
             free_reserve: FreeReserve::default(),
             core: (0, 0),
-            only_read: false,
+            only_read: None,
             near: 0..0,
             recall: 0..0,
         };

@@ -8,6 +8,7 @@ use crate::page_table::PageTable;
 use crate::pins::Pins;
 use crate::write_copies::WriteCopies;
 use core::ops::Range;
+use largesse_arena::Reads;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::EvictionCost;
 use largesse_policy::reclaim_mode::ReclaimMode;
@@ -81,8 +82,8 @@ pub(crate) struct PagerState {
     pub(crate) free_reserve: FreeReserve,
     /// Number of the compute core that runs (0 if none does), and the number of units that it paged in.
     pub(crate) core: (u16, usize),
-    /// Whether the program only reads for now (`watch.rs`).
-    pub(crate) only_read: bool,
+    /// Which pages the program reads, if it only reads for now (`watch.rs`).
+    pub(crate) only_read: Option<Reads>,
     /// Pages that are near again (`near_again.rs`): their faults are the kernel's.
     pub(crate) near: Range<PageNumber>,
     /// Pages of which the swapped-out ones are fetched back in the background (`recall.rs`).

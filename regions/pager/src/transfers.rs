@@ -3,6 +3,7 @@
 use crate::page::{PageState, Touch, run_around};
 use crate::state::PagerState;
 use core::ops::Range;
+use largesse_arena::Reads;
 use largesse_policy::streams::{Access, FaultContext};
 use largesse_policy::transfer::TransferUnits;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
@@ -30,8 +31,12 @@ impl PagerState {
     }
 
     /// Returns the size in pages of the largest transfer unit: the largest power of two that is at most an eighth of
-    /// local memory, if asynchronous reads have memory for it.
+    /// local memory, if asynchronous reads have memory for it. While the program reads changed pages only, it is one page:
+    /// the neighbours of such a page are mostly pages that it does not read.
     fn largest_unit(&self) -> usize {
+        if self.only_read == Some(Reads::Changed) {
+            return 1;
+        }
         (1 << (self.local / 8).max(1).ilog2()).min(self.largest_async)
     }
 
@@ -127,7 +132,7 @@ impl PagerState {
         let here = |page: PageNumber| self.pages[page].state.is_resident();
         let fault = FaultContext::new(page, units, bounds, here);
         let most = self.most_prefetched();
-        let (pages, units) = (&mut self.pages, &self.units);
+        let (largest, pages, units) = (self.largest_unit(), &mut self.pages, &self.units);
         let (mut hits, sets_in_force) = (0, fault.units);
         let mut passed = |passed: Range<PageNumber>, access: Access| {
             let set = sets_in_force[access as usize];
@@ -143,7 +148,8 @@ impl PagerState {
                 if page >= bounds.start {
                     prefetch_queue.push(page, access);
                 }
-                page = (page / units.at(page, access) + 1) * units.at(page, access);
+                let unit = units.at(page, access).min(largest);
+                page = (page / unit + 1) * unit;
             }
         };
         let access = self.prefetch.on_fault(&fault, most, &mut passed, &mut predicted);

@@ -5,6 +5,7 @@ use crate::Kernel;
 use crate::page::runs;
 use crate::pager::Pager;
 use core::ops::Range;
+use largesse_arena::Reads;
 use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 
@@ -13,9 +14,10 @@ const PIECE: usize = 16 << 10;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Notes that the program only reads until the next call of [`watch`](Pager::watch). Pages that are filled in between
-    /// are write-protected, so that they are known to be unchanged after their eviction.
-    pub fn only_read(&self) {
-        self.lock().only_read = true;
+    /// are write-protected, so that they are known to be unchanged after their eviction. If the program reads
+    /// [`Changed`](Reads::Changed) pages, each is a transfer unit.
+    pub fn only_read(&self, which: Reads) {
+        self.lock().only_read = Some(which);
     }
 
     /// Begins to watch pages: [`unchanged`](Pager::unchanged) compares with their contents at the last call of this. The
@@ -24,7 +26,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for piece in pieces(pages) {
             self.lock().pages.watch(piece);
         }
-        self.lock().only_read = false;
+        self.lock().only_read = None;
     }
 
     /// Returns the pages that are in the store, not resident, and have the contents that they had at the last

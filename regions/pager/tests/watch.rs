@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Random, Simulated, SimulatedFault, TestPager, TestStore, make_with, pager, run};
+use largesse_arena::Reads;
 use largesse_policy::Policies;
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ fn page_filled_while_the_program_only_reads_is_unchanged() {
         let pager = make(unit);
         run(&pager, || {
             write(&pager, 0..PAGES, 1);
-            pager.only_read();
+            pager.only_read(Reads::All);
             read(&pager, 0..64);
             pager.watch(0..PAGES);
             evict_others(&pager);
@@ -121,6 +122,34 @@ fn page_filled_while_the_program_only_reads_is_unchanged() {
         })
         .unwrap();
     }
+}
+
+// Seen to fail when a fill brings its neighbours along.
+#[test]
+fn page_is_filled_alone_while_the_program_reads_changed_ones() {
+    let pager = make(16);
+    run(&pager, || {
+        write(&pager, 0..PAGES, 1);
+        evict_others(&pager);
+        pager.watch(0..PAGES);
+        (0..128).step_by(8).for_each(|page| write(&pager, page..page + 2, 2));
+        evict_others(&pager);
+        let before = unchanged(&pager);
+        let changed = |page: &usize| !before[*page];
+        pager.only_read(Reads::Changed);
+        (0..128).filter(changed).for_each(|page| read(&pager, page..page + 1));
+        let kernel = pager.kernel();
+        let brought: Vec<usize> = (0..128).filter(|&page| before[page] && kernel.is_here(page)).collect();
+        assert_eq!(brought, []);
+        // An unchanged page can be read all the same, and units are filled together again afterwards.
+        let out = (0..128).find(|&page| before[page]).expect("a page that was not written to");
+        assert_eq!(kernel.word(out, 0, None), 1);
+        pager.watch(0..PAGES);
+        evict_others(&pager);
+        read(&pager, 0..1);
+        assert!((0..16).all(|page| kernel.is_here(page)));
+    })
+    .unwrap();
 }
 
 // Seen to fail when a fill of a zero page is not noted.
