@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Measures `largesse run --limit`, and writes docs/results/data/limit.csv. Needs root, for control groups.
 
-usage: limit.py half [--only NAME,...] [--seconds N] [--csv FILE] [--log FOLDER]
+usage: limit.py half [--only NAME,...] [--seconds N] [--peers swap,zram] [--csv FILE] [--log FOLDER]
        limit.py cost [--only NAME,...] [--pairs N] [--csv FILE]
        limit.py change-over [--runs N] [--csv FILE]
 
 `half` runs each program of benches/programs/limit/programs.toml three times: alone, in a control group of half its peak
 without swap, and there under `largesse run --limit auto`. It says how each run ended, whether the output was the same,
-how many processes the kernel killed, and the group's peak. It takes half an hour.
+how many processes the kernel killed, and the group's peak. It takes half an hour. With `--peers` each program also runs
+in such groups with the kernel's swap to a new file in /var/tmp and to zram, which are off again afterwards; a run ends
+after twice the time under `--limit auto`. This takes another half hour.
 
 `cost` runs four programs that fit under a limit of 8 GiB, in turns with runs without a limit, and says by how much they
 are slower, and how many bytes more they need. It takes 15 minutes and a machine without other work.
@@ -16,8 +18,9 @@ are slower, and how many bytes more they need. It takes 15 minutes and a machine
 
 Build first: cargo build --release -p largesse-cli && cargo build --profile preload -p largesse-preload -p largesse-pin
 """
-import argparse, csv, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, contextlib, csv, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile, time
 import tomllib
+from peers import Peers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "benches/programs/limit"
@@ -136,37 +139,55 @@ def machine():
 
 
 def half(args, programs, folder):
-    table = Table("half", "ci/limit.py half", args.csv)
-    log = args.log or folder
-    log.mkdir(parents=True, exist_ok=True)
-    good = 0
-    for number, (name, words) in enumerate(programs.all):
-        file = lambda setting: log / f"{number:02} {name.replace(':', '').replace(' ', '-')} {setting}.log"
-        alone = Run(MOST_MIB, words, args.seconds, file("alone"))
-        if alone.status != 0 or not alone.output.strip():
-            print(f"{name}: ends with {alone.status} without any limit: {file('alone').read_text()}", flush=True)
-            continue
-        limit, report = alone.programs // 2, folder / "report.json"
-        table.add(name, "alone", "peak", "MiB", [alone.programs])
-        table.add(name, "alone", "time", "s", [alone.seconds], 3)
-        table.add(name, "half", "limit", "MiB", [limit])
-        limited = [str(LARGESSE), "run", "--limit", "auto", "--report", str(report), "--", *words]
-        ends = {}
-        for setting, command in (("without Largesse", words), ("--limit auto", limited)):
-            ran = Run(limit, command, args.seconds, file(setting))
-            ends[setting] = ran.ended(alone.output)
-            if ends[setting] == "other output":
-                (log / f"{number:02} output {setting}").write_text(ran.output)
-            table.add(name, setting, "ended", "", [ends[setting]])
-            table.add(name, setting, "oom_kill", "", [ran.killed])
-            table.add(name, setting, "peak of the group", "MiB", [ran.peak])
-            table.add(name, setting, "time to alone", "", [ran.seconds / alone.seconds], 2)
-        good += ends["--limit auto"] == "same output"
-        took = table.rows[-1]["median"]
-        print(f"{name}: peak {alone.programs} MiB, limit {limit} MiB, without: {ends['without Largesse']}, "
-              f"--limit auto: {ends['--limit auto']}, {took} times as long", flush=True)
-        table.write()
+    table = Table("half", "ci/limit.py " + " ".join(sys.argv[1:]), args.csv)
+    logs, good = args.log or folder, 0
+    logs.mkdir(parents=True, exist_ok=True)
+    with Peers(folder) if args.peers else contextlib.nullcontext() as peers:
+        for number, (name, words) in enumerate(programs.all):
+            log = logs / f"{number:02} {name.replace(':', '').replace(' ', '-')}"
+            file = lambda setting: log.with_name(f"{log.name} {setting}.log")
+            alone = Run(MOST_MIB, words, args.seconds, file("alone"))
+            if alone.status != 0 or not alone.output.strip():
+                print(f"{name}: ends with {alone.status} without any limit: {file('alone').read_text()}", flush=True)
+                continue
+            limit, report = alone.programs // 2, folder / "report.json"
+            table.add(name, "alone", "peak", "MiB", [alone.programs])
+            table.add(name, "alone", "time", "s", [alone.seconds], 3)
+            table.add(name, "half", "limit", "MiB", [limit])
+            limited = [str(LARGESSE), "run", "--limit", "auto", "--report", str(report), "--", *words]
+            ends = {}
+            for setting, command in (("without Largesse", words), ("--limit auto", limited)):
+                ran = Run(limit, command, args.seconds, file(setting))
+                ends[setting] = ran.ended(alone.output)
+                if ends[setting] == "other output":
+                    log.with_name(f"{log.name} output {setting}").write_text(ran.output)
+                table.add(name, setting, "ended", "", [ends[setting]])
+                table.add(name, setting, "oom_kill", "", [ran.killed])
+                table.add(name, setting, "peak of the group", "MiB", [ran.peak])
+                table.add(name, setting, "time to alone", "", [ran.seconds / alone.seconds], 2)
+            done = ends["--limit auto"] == "same output"
+            good += done
+            print(f"{name}: peak {alone.programs} MiB, limit {limit} MiB, without: {ends['without Largesse']}, "
+                  f"--limit auto: {ends['--limit auto']}, {ran.seconds / alone.seconds:.2g} times as long", flush=True)
+            for kind in args.peers:
+                most = min(args.seconds, 2 * ran.seconds) if done else args.seconds
+                peer = peers.run(kind, 2 * alone.programs, limit, words, most)
+                table.add(name, kind, "time to alone", "", [to_alone(peer, alone)])
+                print(f"    {kind}: {to_alone(peer, alone)}", flush=True)
+            table.write()
     print(f"{good} of {len(programs.all)} programs end with the same output in half of their peak")
+
+
+def to_alone(peer, alone):
+    """The time of a run with the kernel's swap to that of the program alone, or how it ended."""
+    times = f"{peer.seconds / alone.seconds:.2g}"
+    if peer.status is None:
+        return f"over {times}"
+    if peer.killed:
+        return "killed"
+    if peer.status:
+        return f"status {peer.status}"
+    return times if peer.output == alone.output else "other output"
 
 
 def timed(words):
@@ -218,6 +239,7 @@ def main():
     parser.add_argument("what", choices=["half", "cost", "change-over"])
     parser.add_argument("--only", type=lambda text: text.split(","), default=[])
     parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=[], metavar="swap,zram")
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--csv", type=pathlib.Path, default=ROOT / "docs/results/data/limit.csv")
@@ -227,6 +249,8 @@ def main():
         sys.exit("only root can make a control group: type sudo before the command")
     if not LARGESSE.exists():
         sys.exit("build first, as the head of this file says")
+    if not set(args.peers) <= {"swap", "zram"}:
+        sys.exit("--peers takes swap, zram or swap,zram")
     with tempfile.TemporaryDirectory(prefix="largesse-limit-", dir="/var/tmp") as folder:
         folder = pathlib.Path(folder)
         only = args.only or (STEADY if args.what == "cost" else [])
