@@ -31,6 +31,24 @@ fn threads_read_every_word_as_it_was_written() {
     }
 }
 
+// Seen to fail without room for the data: the library's threads do not start, or their stacks overflow.
+#[test]
+fn thread_local_data_leave_room_on_the_librarys_stacks() {
+    let stage = Stage::new();
+    for kib in [120, 4096] {
+        let options = ["-lpthread", "-O2", &format!("-DTHREAD_LOCAL={kib}")];
+        let Some(program) = stage.compiled("paged.c", &options) else { return };
+        for store in stage.stores() {
+            let options = ["--local=16M", "--far", &store];
+            let run = Run::new(&stage, &[&program]).arg("48").arg("2").arg("1000");
+            let ran = run.under(&options).finish().succeeded();
+            assert_eq!(ran.stdout, "6291456 words, 0 wrong\n", "{kib} KiB, {store}");
+            let far = &ran.report["far"];
+            assert!(far["evictions"].as_u64().unwrap() > 5_000, "{kib} KiB, {store}: {far:#}");
+        }
+    }
+}
+
 #[test]
 fn local_percentage_keeps_a_share_of_mapped_memory_resident() {
     let stage = Stage::new();

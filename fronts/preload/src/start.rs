@@ -15,7 +15,7 @@ use crate::{
     allocator, atfork, coverage, last_thread, notices, record, report, small, spill, thread_start, timeline,
 };
 use core::ffi::{c_char, c_int};
-use largesse_machine::process;
+use largesse_machine::{process, service};
 use largesse_report::Cause;
 use largesse_settings::{Remark, SettingsReader};
 
@@ -61,6 +61,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
         refuse_to_start("LARGESSE_MIN_KB must be at least 64 and not above LARGESSE_MAX_KB");
     }
     atfork::watch();
+    service::add_thread_local(object::thread_local_bytes());
     thread_start::find();
     find_bound_threads();
     last_thread::hold();

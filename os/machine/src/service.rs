@@ -11,7 +11,7 @@
 use crate::{process, thread};
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::io;
 
 /// Number of service threads that are running in this process.
@@ -26,7 +26,17 @@ static STARTING: AtomicU32 = AtomicU32::new(0);
 static THREADS: [AtomicU32; MOST_LISTED] = [const { AtomicU32::new(0) }; MOST_LISTED];
 const MOST_LISTED: usize = 256;
 
-/// Starts a detached thread called `name` (at most 15 bytes) with a stack of `stack` bytes.
+/// Size in bytes of the thread-local data of the program and its libraries, which the C library puts on each thread's
+/// stack.
+static THREAD_LOCAL: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes room for `bytes` of thread-local data on the stacks of all service threads that start from now on.
+pub fn add_thread_local(bytes: usize) {
+    THREAD_LOCAL.store(bytes, Ordering::Relaxed); // Relaxed: a number by itself
+}
+
+/// Starts a detached thread called `name` (at most 15 bytes) with a stack of `stack` bytes, and room for
+/// [thread-local data](add_thread_local).
 ///
 /// The thread blocks every signal except those in `unblocked`, because a handler of the program must not run in it, and
 /// except `SIGSYS`: a filter of system calls may be added to all threads later, and the kernel kills a thread that blocks
@@ -83,6 +93,8 @@ unsafe fn create<W: FnOnce() + Send>(
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before);
         libc::pthread_attr_init(&raw mut attributes);
         libc::pthread_attr_setdetachstate(&raw mut attributes, state);
+        // Relaxed: as in `add_thread_local`.
+        let stack = stack + THREAD_LOCAL.load(Ordering::Relaxed);
         libc::pthread_attr_setstacksize(&raw mut attributes, stack);
         STARTING.fetch_add(1, Ordering::Relaxed); // Relaxed: as in `run`
         let refused = libc::pthread_create(&raw mut thread, &raw const attributes, run::<W>, start.cast());

@@ -196,6 +196,13 @@ pub(crate) fn is_preloaded() -> bool {
     ours_first == Some(true)
 }
 
+/// Returns the size in bytes of the thread-local data of all objects, with room to align them.
+pub(crate) fn thread_local_bytes() -> usize {
+    let mut bytes = 0;
+    each_object(|object| bytes += object.thread_local_bytes());
+    bytes
+}
+
 /// Calls `f` for each object in the order of loading.
 pub(crate) fn each_object(mut f: impl FnMut(&Object<'_>)) {
     unsafe extern "C" fn one<F: FnMut(&Object<'_>)>(
@@ -268,6 +275,12 @@ impl Object<'_> {
             let code = header.p_type == PT_LOAD && header.p_flags & PF_X != 0 && range.contains(&address);
             code.then_some(range)
         })
+    }
+
+    /// Returns the size in bytes of each thread's copy of the object's thread-local data, with room to align it.
+    fn thread_local_bytes(&self) -> usize {
+        let data = self.headers().iter().find(|header| header.p_type == PT_TLS);
+        data.map_or(0, |header| (header.p_memsz + header.p_align) as usize)
     }
 
     /// Returns the segments that are mapped writable, without those that are executable, too.
