@@ -8,8 +8,9 @@ usage: limit.py half [--only NAME,...] [--seconds N] [--peers swap,zram] [--csv 
 `half` runs each program of benches/programs/limit/programs.toml three times: alone, in a control group of half its peak
 without swap, and there under `largesse run --limit auto`. It says how each run ended, whether the output was the same,
 how many processes the kernel killed, and the group's peak. It takes half an hour. With `--peers` each program also runs
-in such groups with the kernel's swap to a new file in /var/tmp and to zram, which are off again afterwards; a run ends
-after twice the time under `--limit auto`. This takes another half hour.
+in such groups with the kernel's swap to a new file in /var/tmp and to zram, which are off again afterwards. A run ends
+after twice the time under `--limit auto`, or after `--seconds` if the output was not the same there. This takes another
+half hour.
 
 `cost` runs four programs that fit under a limit of 8 GiB, in turns with runs without a limit, and says by how much they
 are slower, and how many bytes more they need. It takes 15 minutes and a machine without other work.
@@ -18,9 +19,11 @@ are slower, and how many bytes more they need. It takes 15 minutes and a machine
 
 Build first: cargo build --release -p largesse-cli && cargo build --profile preload -p largesse-preload -p largesse-pin
 """
-import argparse, contextlib, csv, datetime, json, os, pathlib, platform, re, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, contextlib, csv, datetime, json, os, pathlib, platform, re, shlex, shutil, statistics, subprocess, sys
+import tempfile, time
 import tomllib
-from peers import Peers
+
+from peers import Ended, Peers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = ROOT / "benches/programs/limit"
@@ -68,7 +71,7 @@ class Programs:
         return [word.format(**self.names) for word in words]
 
 
-class Run:
+class Run(Ended):
     """One run in a control group, whose helper script prints what the group used behind the program's output."""
 
     def __init__(self, mib, words, seconds, log):
@@ -76,31 +79,49 @@ class Run:
         group = [GROUP, str(mib), "timeout", "--kill-after=5", str(seconds), *words]
         with log.open("w") as errors:
             ran = subprocess.run([str(word) for word in group], stdout=subprocess.PIPE, stderr=errors, text=True)
-        self.seconds, self.status = time.monotonic() - began, ran.returncode
+        took = time.monotonic() - began
         last = LAST_LINES.search(ran.stdout)
         if not last:
             sys.exit(f"{' '.join(words)}: no control group: {log.read_text()}{ran.stdout}")
-        self.output, rest = ran.stdout[: last.start()], ran.stdout[last.start() :]
+        output, rest = ran.stdout[: last.start()], ran.stdout[last.start() :]
         self.peak, self.programs = int(last[1]), int(last[2])
-        self.killed = int(re.search(r"killed by the kernel: (\d+)", rest)[1])
+        # `timeout` has stopped it.
+        status = None if ran.returncode in (124, 137) else ran.returncode
+        super().__init__(took, status, output, int(re.search(r"killed by the kernel: (\d+)", rest)[1]))
 
-    def ended(self, want):
-        if self.status == 0:
-            return "same output" if self.output == want else "other output"
-        if self.killed:
-            return "killed"
-        return {124: "too slow", 137: "too slow"}.get(self.status, f"status {self.status}")
+
+def how_ended(ran, alone):
+    """How a program ended whose output is that of the run `alone` if all went well."""
+    if ran.status == 0 and ran.output == alone.output:
+        return "same output"
+    # Of the processes of a pipeline, one can be killed while the last one ends with 0.
+    if ran.killed:
+        return "killed"
+    if ran.status is None:
+        return "too slow"
+    return f"status {ran.status}" if ran.status else "other output"
+
+
+def to_alone(ran, alone):
+    """The time of a run divided by that of the program alone; a lower bound if it was stopped."""
+    ratio, ended = f"{ran.seconds / alone.seconds:.2g}", how_ended(ran, alone)
+    return {"same output": ratio, "too slow": f"over {ratio}"}.get(ended, ended)
 
 
 class Table:
     """Rows of the CSV file, which replace those of the same programs in the same table."""
 
-    def __init__(self, name, command, path):
+    def __init__(self, name, path):
         self.path, self.rows = path, []
         changed = git("status", "--porcelain", "-uno", "--", ":!docs/results")
         if changed and path.is_relative_to(ROOT):
             sys.exit("the checkout has changes that are in no commit: commit them, or give --csv with another file")
-        self.always = {"subject": "limit", "table": name, "command": command}
+        # Files of this machine are no part of what was measured.
+        words = sys.argv[1:]
+        for option in ("--csv", "--log"):
+            if option in words:
+                del words[words.index(option) : words.index(option) + 2]
+        self.always = {"subject": "limit", "table": name, "command": "ci/limit.py " + shlex.join(words)}
         self.always["commit"] = git("rev-parse", "--short=7", "HEAD")
         self.always |= {"machine": machine(), "date": datetime.date.today().isoformat()}
 
@@ -139,10 +160,10 @@ def machine():
 
 
 def half(args, programs, folder):
-    table = Table("half", "ci/limit.py " + " ".join(sys.argv[1:]), args.csv)
+    table = Table("half", args.csv)
     logs, good = args.log or folder, 0
     logs.mkdir(parents=True, exist_ok=True)
-    with Peers(folder) if args.peers else contextlib.nullcontext() as peers:
+    with Peers(args.peers, folder) if args.peers else contextlib.nullcontext() as peers:
         for number, (name, words) in enumerate(programs.all):
             log = logs / f"{number:02} {name.replace(':', '').replace(' ', '-')}"
             file = lambda setting: log.with_name(f"{log.name} {setting}.log")
@@ -158,36 +179,27 @@ def half(args, programs, folder):
             ends = {}
             for setting, command in (("without Largesse", words), ("--limit auto", limited)):
                 ran = Run(limit, command, args.seconds, file(setting))
-                ends[setting] = ran.ended(alone.output)
+                ends[setting] = how_ended(ran, alone)
                 if ends[setting] == "other output":
                     log.with_name(f"{log.name} output {setting}").write_text(ran.output)
                 table.add(name, setting, "ended", "", [ends[setting]])
                 table.add(name, setting, "oom_kill", "", [ran.killed])
                 table.add(name, setting, "peak of the group", "MiB", [ran.peak])
-                table.add(name, setting, "time to alone", "", [ran.seconds / alone.seconds], 2)
+                table.add(name, setting, "time to alone", "", [to_alone(ran, alone)])
             done = ends["--limit auto"] == "same output"
             good += done
             print(f"{name}: peak {alone.programs} MiB, limit {limit} MiB, without: {ends['without Largesse']}, "
-                  f"--limit auto: {ends['--limit auto']}, {ran.seconds / alone.seconds:.2g} times as long", flush=True)
-            for kind in args.peers:
+                  f"--limit auto: {ends['--limit auto']}, times alone: {to_alone(ran, alone)}", flush=True)
+            if peers:
+                # Alone again, since Run's helper script takes time, too.
+                base = peers.run("none", 0, MOST_MIB, words, args.seconds, file("alone again"))
                 most = min(args.seconds, 2 * ran.seconds) if done else args.seconds
-                peer = peers.run(kind, 2 * alone.programs, limit, words, most)
-                table.add(name, kind, "time to alone", "", [to_alone(peer, alone)])
-                print(f"    {kind}: {to_alone(peer, alone)}", flush=True)
+                for kind in args.peers:
+                    peer = peers.run(kind, 2 * alone.programs, limit, words, most, file(kind))
+                    table.add(name, kind, "time to alone", "", [to_alone(peer, base)])
+                    print(f"    {kind}: {to_alone(peer, base)}", flush=True)
             table.write()
     print(f"{good} of {len(programs.all)} programs end with the same output in half of their peak")
-
-
-def to_alone(peer, alone):
-    """The time of a run with the kernel's swap to that of the program alone, or how it ended."""
-    times = f"{peer.seconds / alone.seconds:.2g}"
-    if peer.status is None:
-        return f"over {times}"
-    if peer.killed:
-        return "killed"
-    if peer.status:
-        return f"status {peer.status}"
-    return times if peer.output == alone.output else "other output"
 
 
 def timed(words):
@@ -201,13 +213,16 @@ def timed(words):
 
 
 def cost(args, programs, _folder):
-    table = Table("cost", f"ci/limit.py cost --pairs {args.pairs}", args.csv)
+    table = Table("cost", args.csv)
     plain, limit = [LARGESSE, "run", "--"], [LARGESSE, "run", "--limit", "8G", "--"]
     for name, words in programs.all:
         timed(plain + words)  # what the page cache lacks is read now
         ratios, noise, more = [], [], []
-        for _ in range(args.pairs):
-            first, with_limit, again = (timed(way + words) for way in (plain, limit, plain))
+        for pair in range(args.pairs):
+            # The first run of three is often slower, so each takes its turn there.
+            turns = [(way + pair) % 3 for way in range(3)]
+            ran = {turn: timed((plain, limit, plain)[turn] + words) for turn in turns}
+            first, with_limit, again = (ran[turn] for turn in range(3))
             ratios.append(with_limit[0] / first[0])
             noise.append(again[0] / first[0])
             more.append((with_limit[1] - first[1]) / 1024)
@@ -220,7 +235,7 @@ def cost(args, programs, _folder):
 
 
 def change_over(args, _programs, folder):
-    table = Table("change-over", f"ci/limit.py change-over --runs {args.runs}", args.csv)
+    table = Table("change-over", args.csv)
     program, report = folder / "limited", folder / "report.json"
     subprocess.run(["gcc", "-O2", "-pthread", ROOT / "tests/programs/limited.c", "-o", program], check=True)
     for gib, data in ((1, 1400), (4, 5200)):

@@ -26,12 +26,14 @@ leave() {
     rmdir "$group"; rm -f "$seen"
 }
 trap leave EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 echo $limit > "$group/$bound"
 for swap in memory.swap.max:0 memory.memsw.limit_in_bytes:$limit memory.swappiness:0; do
     if [ -f "$group/${swap%:*}" ]; then echo "${swap#*:}" > "$group/${swap%:*}"; fi
 done
 
-sh -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" "$@" &
+sh -c 'echo $$ > "$0/cgroup.procs" && exec "$@"' "$group" "$@" &
 command=$!
 while kill -0 $command 2> /dev/null; do
     sed 's/^/stat /' "$group/memory.stat"

@@ -10,6 +10,7 @@ static long threads, rounds;
 #ifdef THREAD_LOCAL
 /* KiB of thread-local data, which the C library puts on the stack of each thread. */
 static __thread volatile char own_data[THREAD_LOCAL << 10] = {1};
+/* Whether the thread has its first look at its copy, which it changes. */
 #define IS_NEW() (own_data[0] == 1 && ++own_data[0] == 2)
 #else
 #define IS_NEW() 1

@@ -61,7 +61,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
         refuse_to_start("LARGESSE_MIN_KB must be at least 64 and not above LARGESSE_MAX_KB");
     }
     atfork::watch();
-    service::add_thread_local(object::thread_local_bytes());
+    service::set_thread_local_size(object::thread_local_bytes());
     thread_start::find();
     find_bound_threads();
     last_thread::hold();

@@ -30,13 +30,14 @@ const MOST_LISTED: usize = 256;
 /// stack.
 static THREAD_LOCAL: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes room for `bytes` of thread-local data on the stacks of all service threads that start from now on.
-pub fn add_thread_local(bytes: usize) {
+/// Tells the size of the program's thread-local data, so that the stacks of all service threads that start from now on
+/// have room for them.
+pub fn set_thread_local_size(bytes: usize) {
     THREAD_LOCAL.store(bytes, Ordering::Relaxed); // Relaxed: a number by itself
 }
 
 /// Starts a detached thread called `name` (at most 15 bytes) with a stack of `stack` bytes, and room for
-/// [thread-local data](add_thread_local).
+/// [thread-local data](set_thread_local_size).
 ///
 /// The thread blocks every signal except those in `unblocked`, because a handler of the program must not run in it, and
 /// except `SIGSYS`: a filter of system calls may be added to all threads later, and the kernel kills a thread that blocks
@@ -93,7 +94,7 @@ unsafe fn create<W: FnOnce() + Send>(
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before);
         libc::pthread_attr_init(&raw mut attributes);
         libc::pthread_attr_setdetachstate(&raw mut attributes, state);
-        // Relaxed: as in `add_thread_local`.
+        // Relaxed: as in `set_thread_local_size`.
         let stack = stack + THREAD_LOCAL.load(Ordering::Relaxed);
         libc::pthread_attr_setstacksize(&raw mut attributes, stack);
         STARTING.fetch_add(1, Ordering::Relaxed); // Relaxed: as in `run`
@@ -116,7 +117,7 @@ extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
     let own = thread::id();
     replace_listed(0, own);
     STARTING.fetch_sub(1, Ordering::Release); // Release: pairs with the Acquire in `starting`
-    // SAFETY: `start` made this box for this thread alone.
+    // SAFETY: `create` made this box for this thread alone.
     let (name, work) = *unsafe { Box::from_raw(start.cast::<(&CStr, W)>()) };
     // SAFETY: names the calling thread; the text is a C string.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };

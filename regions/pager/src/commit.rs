@@ -7,6 +7,7 @@ use crate::pager::Pager;
 use crate::state::PagerState;
 use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
+use largesse_arena::Reads;
 use largesse_policy::PageNumber;
 use largesse_policy::replacement::PageRun;
 use largesse_policy::transfer::{TransferUnits, first_unit};
@@ -93,8 +94,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for (unit, eviction) in units.iter().zip(evictions) {
             let run = PageRun { first: number(unit.start), pages: number(unit.len()) };
             inner.queue.insert(run, local, *eviction);
-            // New pages are filled once, and say nothing about refaults.
-            if let (TransferUnits::Auto(regions), PageState::SwappedOut) = (&mut inner.units, *from) {
+            // New pages are filled once, and say nothing about refaults. Units of one page say nothing about other sizes.
+            let chosen = *from == PageState::SwappedOut && inner.only_read != Some(Reads::Changed);
+            if let (TransferUnits::Auto(regions), true) = (&mut inner.units, chosen) {
                 let ns = ns * unit.len() as u64 / range.len() as u64;
                 let within = self.bounds.around(unit.start);
                 let first = first_unit(local, mapped);

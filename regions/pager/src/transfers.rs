@@ -98,7 +98,7 @@ impl PagerState {
         let state = self.pages[page].state;
         // A gap is none that a unit in force would fill: leader blocks have smaller units here and there, and larger
         // ones.
-        let gap = self.units.in_force(page, access);
+        let gap = self.units.in_force(page, access).min(self.largest_unit());
         let are_alike = |pages: Range<PageNumber>| {
             self.pages.get(pages).is_some_and(|pages| pages.iter().all(|page| page.state == state))
         };

@@ -14,8 +14,8 @@ const PIECE: usize = 16 << 10;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Notes that the program only reads until the next call of [`watch`](Pager::watch). Pages that are filled in between
-    /// are write-protected, so that they are known to be unchanged after their eviction. If the program reads
-    /// [`Changed`](Reads::Changed) pages, each is a transfer unit.
+    /// are write-protected, so that they are known to be unchanged after their eviction. With [`Reads::Changed`],
+    /// each page, changed or not, is a transfer unit of its own.
     pub fn only_read(&self, which: Reads) {
         self.lock().only_read = Some(which);
     }

@@ -5,7 +5,8 @@
 # undoes this. It answers with a line: `done AREA`, the file or device that is on, or `failed WHY`. The input ends when
 # the bench does, in whatever way: everything is undone. AREA is what a guard that was killed left on.
 set -f
-trap '' INT TERM HUP QUIT
+# A bench that has ended reads no answer (PIPE).
+trap '' INT TERM HUP QUIT PIPE
 echo -1000 2> /dev/null > /proc/self/oom_score_adj
 file=$2 area=${3:-$2} zrams=/sys/class/zram-control
 
