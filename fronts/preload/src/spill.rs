@@ -252,7 +252,9 @@ impl LimitWatch {
     /// Ends the program if nothing is left to evict and the reserve is used up. Returns the longest pause until the
     /// next look.
     fn check_exhaustion(&mut self, limit: &Limit, state: u32) -> Duration {
-        let can_be_evicted = state == FAR && (self.local > LEAST_LOCAL || far_resident() > 2 * LEAST_LOCAL);
+        // `follow` leaves the bound of far memory as it is for less than `LEAST_GROWTH`.
+        let is_least = self.local < LEAST_LOCAL + LEAST_GROWTH && far_resident() <= 2 * LEAST_LOCAL;
+        let can_be_evicted = state == FAR && !is_least;
         if !self.is_shared {
             return self.exhaustion.check(self.left, can_be_evicted, (self.near, 0), limit.bytes());
         }
