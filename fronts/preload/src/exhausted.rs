@@ -2,8 +2,8 @@
 //!
 //! The kernel would kill a process of the group without a word, perhaps another one. So when most of the reserve is
 //! used and nothing is left to evict, the program ends with a message that says what takes the memory. Another thread
-//! looks that up meanwhile: a program can use up the reserve in some milliseconds, and so does it take to read the
-//! kernel's list of mappings. If the end comes first, the message has only the usual causes.
+//! looks that up as soon as the reserve is in use, because both the use of the reserve and the reading of the kernel's
+//! list of mappings can take some milliseconds. If the end comes first, the message has only the usual causes.
 
 use crate::limit::Left;
 use crate::lost::LOST;
