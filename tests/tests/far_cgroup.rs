@@ -2,6 +2,8 @@
 //! the data cannot be resident.
 
 use largesse_tests::{Stage, User, confined, could_not_confine, has_program, is_root, workspace};
+use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Output};
 
 const LOCAL_MIB: u64 = 32;
@@ -54,4 +56,31 @@ fn forked_children_over_four_times_the_limit_give_the_same_answer() {
     // Without far memory the limit ends the same script, which shows that the limit is effective.
     let killed = script(&stage, &confined, "1");
     assert!(!killed.status.success() && !text(&killed.stdout).starts_with(&answer), "{killed:#?}");
+}
+
+#[test]
+fn the_report_needs_little_memory_beside_far_memory() {
+    const LOCAL_MIB: u64 = 32;
+    // The program's own memory and Largesse's take 8 MiB of it. A time line that is collected whole takes as much again.
+    const LIMIT_MIB: u64 = LOCAL_MIB + 11;
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("passes.c", &["-O2"]) else { return };
+    let report = stage.path("report.json");
+    let mut words = confined(LIMIT_MIB, 120);
+    words.extend([&stage.command(), Path::new("run")].map(|path| path.display().to_string()));
+    words.extend(["--local", &format!("{LOCAL_MIB}M"), "--far", &stage.store()].map(str::to_owned));
+    words.extend(
+        ["--report", &report.display().to_string(), "--", &program.display().to_string()].map(str::to_owned),
+    );
+    words.extend(["128", "40"].map(str::to_owned));
+    let mut command = Command::new(&words[0]);
+    let done = command.args(&words[1..]).env("LARGESSE_LIBRARY", stage.library()).output().expect("a shell");
+    if could_not_confine(&done) {
+        return;
+    }
+    assert!(done.status.success(), "{done:#?}");
+    let written = std::fs::read_to_string(report).expect("a report");
+    let written: Value = serde_json::from_str(&written).expect("JSON");
+    let rows = written["timeline"].as_array().map_or(0, Vec::len);
+    assert!(rows >= 100, "{rows} intervals are few");
 }

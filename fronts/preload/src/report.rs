@@ -1,5 +1,5 @@
 //! Writes the report of this process for `largesse run --report`: `PID.json` in the watcher's folder, at the
-//! start and again at `exit`. With far memory it has a time line.
+//! start and again at `exit`. With far memory there is also `PID.timeline`.
 
 use crate::settings::options;
 use crate::slots::r::header;
@@ -13,15 +13,12 @@ use serde_json::{Map, Value, json};
 /// inherited may never be released; it has its record only.
 pub(crate) fn write(state: &str) {
     let Some(folder) = options().report.as_ref().filter(|_| record::is_of_this_program()) else { return };
+    let path = format!("{folder}/{}", std::process::id());
     // Before the counters are read: evictions go on, and no interval may have more of them than the whole.
-    let timeline = timeline::finish();
-    let mut report = describe(state);
-    if let Some(intervals) = timeline {
-        report["timeline"] = intervals.into();
-    }
-    let path = format!("{folder}/{}.json", std::process::id());
+    timeline::write(&format!("{path}.timeline"));
+    let report = describe(state).to_string();
     // An error is ignored: without the watcher's folder there is no reader either.
-    let _ = std::fs::write(path, largesse_text::lines(&report.to_string()).as_ref());
+    let _ = std::fs::write(format!("{path}.json"), largesse_text::lines(&report).as_ref());
 }
 
 fn command() -> Vec<String> {

@@ -12,6 +12,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
 use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -92,13 +94,20 @@ fn with<R>(f: impl FnOnce(&mut Option<Timeline>) -> R) -> R {
     f(&mut TIMELINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Ends the last interval, and returns all of them for the report.
-pub(crate) fn finish() -> Option<Vec<Value>> {
+/// Ends the last interval, and writes each interval as a line of JSON to a new file; writes none without a time line.
+/// The lines are not collected, since a process that fills its control group has no room for all of them.
+pub(crate) fn write(path: &str) {
     with(|timeline| {
-        let timeline = timeline.as_mut()?;
+        let Some(timeline) = timeline.as_mut() else { return };
         timeline.read();
-        Some(timeline.readings.windows(2).map(interval).collect())
-    })
+        let write_rows = |file| {
+            let mut to = BufWriter::new(file);
+            timeline.readings.windows(2).try_for_each(|pair| writeln!(to, "{}", interval(pair)))?;
+            to.flush()
+        };
+        // An error is ignored: without the watcher's folder there is no reader either.
+        let _ = File::create(path).and_then(write_rows);
+    });
 }
 
 /// The counters of which the report shows the values at the end of an interval. Of all others it shows the increase.

@@ -85,8 +85,8 @@ impl Guard {
     }
 
     /// Runs `command` in the control group with a limit of `limit` bytes and, if `swap` is given, with a peer's swap
-    /// of that many bytes. The result has the group's number of major faults and the number of pages that the machine
-    /// swapped.
+    /// of that many bytes. The result has the group's number of major faults and the most memory that it was charged,
+    /// and the number of pages that the machine swapped.
     pub(super) fn run(
         &mut self,
         limit: u64,
@@ -105,6 +105,9 @@ impl Guard {
         let after = swapped();
         let count = |file: &str, key: &str| number(&self.group.join(file), key);
         let faults = count("memory.stat", "pgmajfault");
+        let peak = ["memory.peak", "memory.max_usage_in_bytes"].iter().find_map(|file| {
+            read_to_string(self.group.join(file)).ok()?.trim_end().parse::<u64>().ok() // absent before Linux 5.19
+        });
         let killed = count("memory.events", "oom_kill").max(count("memory.oom_control", "oom_kill"));
         // A guard that does not answer has left swap on, which `drop` must know.
         self.area = self.ask("off")?;
@@ -112,7 +115,7 @@ impl Guard {
             Err(Ended::Failed(_)) if killed > 0 => return Err(Ended::OutOfMemory),
             done => done?,
         };
-        run.more.insert("group".into(), json!({ "major_faults": faults }));
+        run.more.insert("group".into(), json!({ "major_faults": faults, "peak_bytes": peak }));
         if swap.is_some() {
             let [read, written] = [0, 1].map(|it| after[it] - before[it]);
             let swap = json!({ "in": read, "out": written, "major_faults": faults });

@@ -14,9 +14,13 @@ use std::time::Duration;
 /// Least value of `--local`, in bytes, that `largesse run` accepts; `EVERYTHING` is enough for every program.
 const LEAST_LOCAL: u64 = 1 << 20;
 const EVERYTHING: u64 = 1 << 50;
-/// Greatest number of bytes that a process needs in addition to `--local` and its own resident memory: transfers in
-/// flight, and page tables and the like, which only the control group counts.
-const ADDITION: u64 = 8 << 20;
+/// The value of `mechanism` in a report whose store makes its transfers by io_uring.
+const IO_URING: u64 = 1;
+/// Number of bytes of a control group that stay free, since a program does not need the same in each run.
+const SPARE: u64 = 2 << 20;
+/// Least size in bytes of the memory of transfers in flight, and greatest ones, for reads and for writes.
+const LEAST_TRANSFERS: u64 = 512 << 10;
+const MOST_TRANSFERS: [u64; 2] = [3 << 20, 2 << 20];
 /// Shares of local memory, in per cent, with which Largesse runs if it is compared with peers, unless the user asks
 /// for others.
 const PEERS_LOCAL: [u8; 2] = [50, 25];
@@ -52,8 +56,9 @@ pub(super) struct FarColumn {
     pub(super) limit: Option<u64>,
 }
 
-/// The memory of a program under Largesse, in bytes. `data` is the part that can be far; `own` is all other memory of
-/// the process, including Largesse's.
+/// The memory of a program under Largesse, in bytes. `data` is the part that can be far; `own` is what a control group
+/// is charged in addition, for the program and for Largesse, without the memory of transfers in flight. Without a
+/// group it is the resident memory instead, which nothing is subtracted for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Footprint {
     pub(super) data: u64,
@@ -76,6 +81,12 @@ pub(super) struct FarPlan<'a> {
     pub(super) folder: &'a Path,
     /// The guard that makes the control group and switches swap; `None` without peers.
     pub(super) guard: Option<&'a RefCell<Guard>>,
+}
+
+/// Returns the size in bytes of the memory of transfers in flight, which is needed in addition to `local` bytes of
+/// local memory: a thirty-second of it for reads, and another one for writes, within bounds.
+fn transfers(local: u64) -> u64 {
+    MOST_TRANSFERS.iter().map(|&most| (local / 32).clamp(LEAST_TRANSFERS, most)).sum()
 }
 
 /// Returns the folder of a store in a file, or `None` for other stores.
@@ -123,7 +134,8 @@ impl<'a> FarPlan<'a> {
         let column = |&percent: &u8| {
             let share = footprint.data * u64::from(percent) / 100;
             let limit = self.guard.map(|_| share);
-            let local = if limit.is_some() { share.saturating_sub(footprint.own + ADDITION) } else { share };
+            let other = limit.map_or(0, |limit| footprint.own + transfers(limit) + SPARE);
+            let local = share.saturating_sub(other);
             FarColumn { percent, local, limit }
         };
         self.spec.local_percent.iter().map(column).collect()
@@ -214,7 +226,7 @@ impl<'a> FarPlan<'a> {
 
     /// Runs the program with all memory local. Its data are the far memory that it touches, which is the resident far
     /// memory at the end if no page was evicted. Programs of far benches free no memory before, or else their
-    /// definition has `far_mib`.
+    /// definition has `far_mib`. With peers, the program runs in its control group, with a limit that is never reached.
     pub(super) fn footprint(&self) -> Result<Footprint> {
         let known = self.spec.far_mib.map(|mib| scaled(mib << 20, self.args.scale));
         if let Some(data) = known.filter(|_| self.guard.is_none()) {
@@ -222,7 +234,8 @@ impl<'a> FarPlan<'a> {
         }
         touch_mib(self.args.touch.unwrap_or(self.needed_mib()))?;
         // The smallest page size is used, since larger transfers would count untouched neighbours.
-        let run = self.with_far("4K", EVERYTHING, None).map_err(|ended| match ended {
+        let limit = self.guard.map(|_| EVERYTHING);
+        let run = self.with_far("4K", EVERYTHING, limit).map_err(|ended| match ended {
             Ended::Stopped => {
                 format!("takes more than {} s with all memory local; give more with --cap", self.args.limit())
             }
@@ -234,6 +247,9 @@ impl<'a> FarPlan<'a> {
         })?;
         let data = known.or(run.more["far"]["resident_bytes"].as_u64()).filter(|bytes| *bytes > 0);
         let data = data.ok_or("uses no far memory: it has no block of 64 KiB or more")?;
-        Ok(Footprint { data, own: run.peak.bytes().saturating_sub(data) })
+        let charged = run.more.get("group").and_then(|group| group["peak_bytes"].as_u64());
+        // io_uring has all of the memory of transfers, also while there are none.
+        let in_rings = if run.more["far"]["mechanism"] == IO_URING { transfers(EVERYTHING) } else { 0 };
+        Ok(Footprint { data, own: charged.unwrap_or(run.peak.bytes()).saturating_sub(data + in_rings) })
     }
 }

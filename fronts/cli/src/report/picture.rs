@@ -2,6 +2,7 @@
 
 use largesse_plot::Moment;
 use serde_json::Value;
+use std::borrow::Borrow;
 use std::io;
 use std::path::Path;
 
@@ -37,17 +38,36 @@ fn ending(signal: Option<&str>) -> String {
 
 /// Returns the picture of a report, as SVG.
 pub(crate) fn of(report: &Value) -> Result<String, NoPicture> {
-    let (title, moments) = timeline(report)?;
+    of_rows(report, rows(report))
+}
+
+/// Returns the picture of a report whose time line has these intervals, as SVG.
+pub(crate) fn of_rows(
+    report: &Value,
+    rows: Option<impl Iterator<Item = impl Borrow<Value>>>,
+) -> Result<String, NoPicture> {
+    let (title, moments) = timeline_of(report, rows)?;
     let svg = largesse_plot::svg(&title, &moments).map_err(NoPicture::NotDrawn)?;
     Ok(format!("{}\n{MARK}\n", svg.trim_end()))
 }
 
 /// Returns the command of a report, without control characters, and its time line.
 pub(crate) fn timeline(report: &Value) -> Result<(String, Vec<Moment>), NoPicture> {
+    timeline_of(report, rows(report))
+}
+
+fn rows(report: &Value) -> Option<impl Iterator<Item = &Value>> {
+    report["timeline"].as_array().map(|rows| rows.iter())
+}
+
+fn timeline_of(
+    report: &Value,
+    rows: Option<impl Iterator<Item = impl Borrow<Value>>>,
+) -> Result<(String, Vec<Moment>), NoPicture> {
     if !report["launched_pid"].is_u64() || !report["processes"].is_array() {
         return Err(NoPicture::NotAReport);
     }
-    let Some(intervals) = report["timeline"].as_array() else {
+    let Some(intervals) = rows else {
         let signal = report["signal"].as_str().map(str::to_owned);
         let far = report["far"].is_object();
         return Err(if far { NoPicture::NoTimeline { signal } } else { NoPicture::NoFarMemory });
@@ -59,10 +79,11 @@ pub(crate) fn timeline(report: &Value) -> Result<(String, Vec<Moment>), NoPictur
 
 /// Returns the moments at the ends of the intervals, after one at the start of the first interval. At that start far
 /// memory was empty; its limit and transfer unit are taken from the interval's end.
-fn moments(intervals: &[Value]) -> Vec<Moment> {
+fn moments(intervals: impl Iterator<Item = impl Borrow<Value>>) -> Vec<Moment> {
     let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or(0);
-    let mut moments: Vec<Moment> = Vec::with_capacity(intervals.len() + 1);
+    let mut moments: Vec<Moment> = Vec::new();
     for row in intervals {
+        let row = row.borrow();
         let now = Moment {
             seconds: row["seconds"].as_f64().unwrap_or(f64::NAN),
             set: number(row, "set_bytes"),
@@ -137,7 +158,7 @@ mod tests {
             json!({ "seconds": seconds, "faults": faults, "bytes_in": 4096, "bytes_out": 1, "set_bytes": 65536,
                     "local_bytes": 1 << 20, "resident_bytes": 4096, "stored_bytes": 8192 })
         };
-        let moments = moments(&[row(0.5, 3), row(1.0, 4)]);
+        let moments = moments([row(0.5, 3), row(1.0, 4)].iter());
         let seen: Vec<_> =
             moments.iter().map(|it| (it.seconds, it.faults, it.swapped_in, it.written)).collect();
         assert_eq!(seen, [(0.0, 0, 0, 0), (0.5, 3, 4096, 1), (1.0, 7, 8192, 2)]);

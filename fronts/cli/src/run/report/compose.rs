@@ -1,10 +1,15 @@
 //! Composes the report from the records of the processes and the watcher's observations.
+//!
+//! The time line is copied line by line and never read whole: the watcher is in the program's control group, which may
+//! have little memory left.
 
 use super::clock::now;
 use super::end::{End, signal_name};
 use largesse_machine::Unread;
 use largesse_report::{CAUSES, COMMAND_WORDS, Cause, Counters, RECORD_VERSION, RECORD_WORDS, RecordWord};
 use serde_json::{Map, Value, json};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::Path;
 
 /// The watcher's observations of one process.
@@ -178,15 +183,26 @@ fn process(folder: &Path, seen: &Observation) -> Option<Process> {
     Some(Process { pid: seen.pid, counters, not_granted, large_bytes, uncovered, shown })
 }
 
-/// Returns the text of a report file, with each interval of the time line on one line.
-pub(super) fn text(report: &Value) -> String {
-    let mut report = report.clone();
-    let timeline = report.as_object_mut().and_then(|report| report.remove("timeline"));
-    let mut text = format!("{report:#}");
-    if let Some(Value::Array(rows)) = timeline {
-        let rows: Vec<String> = rows.iter().map(|row| format!("    {row}")).collect();
-        text.truncate(text.len() - "\n}".len());
-        text += &format!(",\n  \"timeline\": [\n{}\n  ]\n}}", rows.join(",\n"));
-    }
-    text + "\n"
+/// Returns the intervals of the time line, as JSON, that the process of a report wrote; `None` if it wrote none. A line
+/// that is cut off, because the process was killed while it wrote, is left out.
+pub(super) fn timeline(folder: &Path, report: &Value) -> Option<impl Iterator<Item = String>> {
+    let file = File::open(folder.join(format!("{}.timeline", report["pid"]))).ok()?;
+    Some(BufReader::new(file).lines().map_while(Result::ok).filter(|row| row.ends_with('}')))
+}
+
+/// Writes a report, with each interval of the time line on one line.
+pub(super) fn write(
+    report: &Value,
+    timeline: Option<impl Iterator<Item = String>>,
+    to: &mut impl Write,
+) -> io::Result<()> {
+    let text = format!("{report:#}");
+    let text = largesse_text::lines(&text);
+    let Some(rows) = timeline else { return writeln!(to, "{text}") };
+    write!(to, "{},\n  \"timeline\": [", text.strip_suffix("\n}").unwrap_or(&text))?;
+    rows.enumerate().try_for_each(|(place, row)| {
+        let comma = if place == 0 { "" } else { "," };
+        write!(to, "{comma}\n    {row}")
+    })?;
+    writeln!(to, "\n  ]\n}}")
 }

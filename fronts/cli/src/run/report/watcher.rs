@@ -14,7 +14,7 @@ use largesse_terminal::say::{self, complain};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufWriter, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -172,28 +172,33 @@ fn new_names(mut changes: &File) -> Vec<String> {
 
 fn finish(folder: &Path, seen: &[Observation], target: &ReportTarget) {
     let report = compose::report(folder, seen);
-    let text = compose::text(&report);
-    let text = largesse_text::lines(&text);
+    let timeline = || compose::timeline(folder, &report);
     let path = match target {
         ReportTarget::Stdout => {
-            say::raw(format_args!("{text}"));
+            say::note(compose::write(&report, timeline(), &mut std::io::stdout().lock()));
             let _ = say::end(ExitCode::SUCCESS);
             return;
         }
         ReportTarget::File(path) => path,
     };
-    if let Err(error) = std::fs::write(path, text.as_ref()) {
+    let write = |file| {
+        let mut to = BufWriter::new(file);
+        compose::write(&report, timeline(), &mut to)?;
+        to.flush()
+    };
+    if let Err(error) = File::create(path).and_then(write) {
         complain!("largesse: cannot write the report to {}: {error}", name(path));
     }
     if path.extension().is_some_and(|extension| extension == "json") {
-        draw(&report, path);
+        let rows = timeline().map(|rows| rows.flat_map(|row| serde_json::from_str::<Value>(&row)));
+        draw(picture::of_rows(&report, rows), path);
     }
 }
 
-/// Draws the report next to its file, if it has far memory.
-fn draw(report: &Value, path: &Path) {
+/// Writes the picture of a report next to its file, if there is one.
+fn draw(picture: Result<String, NoPicture>, path: &Path) {
     let picture_path = path.with_extension("svg");
-    match picture::of(report).map(|picture| picture::write_unnamed(&picture_path, &picture)) {
+    match picture.map(|picture| picture::write_unnamed(&picture_path, &picture)) {
         Ok(Err(error)) => complain!("largesse: {} {error}", name(&picture_path)),
         Err(error @ NoPicture::NotDrawn(_)) => complain!("largesse: {} {error}", name(path)),
         _ => {}
