@@ -2,6 +2,7 @@
 """Measures `largesse run --limit`, and writes docs/results/data/limit.csv. Needs root, for control groups.
 
 usage: limit.py half [--only NAME,...] [--seconds N] [--peers swap,zram] [--csv FILE] [--log FOLDER]
+       limit.py local [--only NAME,...] [--seconds N] [--csv FILE] [--log FOLDER]
        limit.py cost [--only NAME,...] [--pairs N] [--csv FILE]
        limit.py change-over [--runs N] [--csv FILE]
 
@@ -12,8 +13,12 @@ in such groups with the kernel's swap to a new file in /var/tmp and to zram, whi
 after twice the time under `--limit auto`, or after `--seconds` if the output was not the same there. This takes another
 half hour.
 
+`local` runs programs whose memory comes from mappings of their own or from small blocks, alone and with `--local` of
+half their peak. It says how each ended, the most memory that was resident, and how much of it was not far memory. It
+takes ten minutes.
+
 `cost` runs four programs that fit under a limit of 8 GiB, in turns with runs without a limit, and says by how much they
-are slower, and how many bytes more they need. It takes 15 minutes and a machine without other work.
+are slower, also in time of the processor, and how many bytes more they need. It takes 15 minutes and a machine without other work.
 
 `change-over` says how long blocks cannot be allocated while 0.9 GiB and 3.6 GiB of them become far. It takes a minute.
 
@@ -34,6 +39,7 @@ PYTHON = pathlib.Path("/var/tmp/largesse-limit-python")
 COLUMNS = "subject,table,program,setting,metric,unit,runs,median,spread,command,commit,machine,date".split(",")
 # Programs whose time hardly varies.
 STEADY = ["R: vectors", "NumPy", "C: radix sort", "C: stencil in two threads"]
+TIMES = ["time", "processor time"]
 MOST_MIB = 16384
 LAST_LINES = re.compile(r"^limit \d+ MiB, at most in use (\d+) MiB: programs (\d+) MiB, page cache \d+ MiB$", re.M)
 
@@ -52,13 +58,13 @@ def python_with(packages):
 class Programs:
     """The programs of the table, built."""
 
-    def __init__(self, built, only):
+    def __init__(self, built, only, kind):
         table = tomllib.loads((HERE / "programs.toml").read_text())
         self.names = {"python": python_with(table["python-packages"]), "built": built, "here": HERE}
         self.all = []
         for program in table["program"]:
             missing = [need for need in program.get("needs", []) if not shutil.which(need)]
-            if only and program["name"] not in only:
+            if program["name"] not in (only or [program["name"]]) or kind not in program.get("tables", ["half", "cost"]):
                 continue
             if missing:
                 print(f"{program['name']}: skipped, {' and '.join(missing)} not installed", flush=True)
@@ -202,14 +208,36 @@ def half(args, programs, folder):
     print(f"{good} of {len(programs.all)} programs end with the same output in half of their peak")
 
 
+def local(args, programs, folder):
+    table = Table("local", args.csv)
+    logs = args.log or folder
+    for name, words in programs.all:
+        alone = Run(MOST_MIB, words, args.seconds, logs / "alone.log")
+        mib, report = alone.programs // 2, folder / "report.json"
+        far = [LARGESSE, "run", "--local", f"{mib}M", "--far", f"file:{folder}/far", "--report", report, "--", *words]
+        ran = Run(MOST_MIB, far, args.seconds, logs / "local.log")
+        uncovered = json.loads(report.read_text())["far"]["uncovered_bytes"] >> 20
+        for setting, values in (
+            ("alone", {"peak": alone.programs}),
+            ("--local", {"local": mib, "peak": ran.programs, "not far": uncovered}),
+        ):
+            for metric, value in values.items():
+                table.add(name, setting, metric, "MiB", [value])
+        table.add(name, "--local", "ended", "", [how_ended(ran, alone)])
+        table.add(name, "--local", "time to alone", "", [to_alone(ran, alone)])
+        print(f"{name}: peak {alone.programs} MiB, --local {mib}M: {how_ended(ran, alone)}, peak {ran.programs} MiB, "
+              f"{uncovered} MiB not far, times alone: {to_alone(ran, alone)}", flush=True)
+        table.write()
+
+
 def timed(words):
-    """Seconds and the largest resident set in KiB of one run of a program."""
+    """Seconds, seconds of the processor, and the largest resident set in KiB of one run of a program."""
     began = time.monotonic()
     child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         sys.exit(f"{' '.join(map(str, words))}: ended with {status}")
-    return time.monotonic() - began, usage.ru_maxrss
+    return time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
 def cost(args, programs, _folder):
@@ -217,20 +245,22 @@ def cost(args, programs, _folder):
     plain, limit = [LARGESSE, "run", "--"], [LARGESSE, "run", "--limit", "8G", "--"]
     for name, words in programs.all:
         timed(plain + words)  # what the page cache lacks is read now
-        ratios, noise, more = [], [], []
+        ratios = {(setting, time): [] for setting in ("--limit 8G", "the same twice") for time in TIMES}
+        more = []
         for pair in range(args.pairs):
             # The first run of three is often slower, so each takes its turn there.
             turns = [(way + pair) % 3 for way in range(3)]
             ran = {turn: timed((plain, limit, plain)[turn] + words) for turn in turns}
             first, with_limit, again = (ran[turn] for turn in range(3))
-            ratios.append(with_limit[0] / first[0])
-            noise.append(again[0] / first[0])
-            more.append((with_limit[1] - first[1]) / 1024)
-        table.add(name, "--limit 8G", "time to without a limit", "", ratios, 4)
-        table.add(name, "the same twice", "time to without a limit", "", noise, 4)
+            for (setting, time), values in ratios.items():
+                of, at = (with_limit if setting.startswith("--limit") else again), TIMES.index(time)
+                values.append(of[at] / first[at])
+            more.append((with_limit[2] - first[2]) / 1024)
+        for (setting, time), values in ratios.items():
+            table.add(name, setting, f"{time} to without a limit", "", values, 4)
+            print(f"{name}, {setting}: {time} to without a limit {statistics.median(values):.4f}", flush=True)
         table.add(name, "--limit 8G", "more memory", "MiB", more, 3)
-        print(f"{name}: {statistics.median(ratios):.4f}, the same twice {statistics.median(noise):.4f}, "
-              f"{statistics.median(more):.1f} MiB more", flush=True)
+        print(f"{name}: {statistics.median(more):.1f} MiB more", flush=True)
         table.write()
 
 
@@ -251,7 +281,7 @@ def change_over(args, _programs, folder):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("what", choices=["half", "cost", "change-over"])
+    parser.add_argument("what", choices=["half", "local", "cost", "change-over"])
     parser.add_argument("--only", type=lambda text: text.split(","), default=[])
     parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--peers", type=lambda text: text.split(","), default=[], metavar="swap,zram")
@@ -269,8 +299,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="largesse-limit-", dir="/var/tmp") as folder:
         folder = pathlib.Path(folder)
         only = args.only or (STEADY if args.what == "cost" else [])
-        programs = None if args.what == "change-over" else Programs(folder, only)
-        {"half": half, "cost": cost, "change-over": change_over}[args.what](args, programs, folder)
+        programs = None if args.what == "change-over" else Programs(folder, only, args.what)
+        {"half": half, "local": local, "cost": cost, "change-over": change_over}[args.what](args, programs, folder)
 
 
 main()

@@ -357,7 +357,7 @@ impl SetDuel {
     /// Returns the size after a change in this direction.
     fn size(&self, way: usize) -> usize {
         match (way, self.unit) {
-            (SMALLER, LARGE..) => (self.unit / LARGE_STEP).max(LARGE / 4),
+            (SMALLER, unit) if unit >= LARGE => (self.unit / LARGE_STEP).max(LARGE / 4),
             (SMALLER, _) => (self.unit / 2).max(1),
             _ => (self.unit * 2).min(MAX_TRANSFER),
         }
