@@ -8,12 +8,15 @@ different. `--write` corrects values; a new constant has to be described by hand
 `--measure` halves and doubles each tuned number of the policies and the pager, one at a time, runs the test
 `sensitivity`, and writes the largest change of the time that a program waits to the table. For that it makes a copy of
 the sources in target/constants, in which each constant is a function that an environment variable scales: the library
-itself has no such switch.
+itself has no such switch. `--measure-real` then does the same for those without an effect there, with two programs
+on `memory:` and on a file in /var/tmp. It needs a machine without other work for twenty minutes. Its
+columns are in parentheses.
 """
 import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 
@@ -142,7 +145,9 @@ def scalable(tree, chosen):
     return made
 
 
-def measure():
+def scaled_copy(chosen):
+    """Copies the sources to target/constants/tree and makes functions of the chosen constants there. Returns the
+    folder, the environment in which cargo builds it, and the constants for which that was possible."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "constants"
     tree = target / "tree"
     shutil.rmtree(tree, ignore_errors=True)
@@ -152,19 +157,36 @@ def measure():
         if (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tree / name)
-    found = constants()
-    tuned = PAGE.read_text().partition("\n## Given")[0]
-    chosen = [(file, name) for file, name, _ in ROW.findall(tuned)
-              if not file.startswith("store") and NUMBER.fullmatch(found[file, name][0].strip())]
-    made = scalable(tree, chosen)
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target / "build"), "CARGO_PROFILE_DEV_OPT_LEVEL": "2",
                    "RUSTFLAGS": "-Awarnings"}
-    command = ["cargo", "test", "-p", "largesse-pager", "--test", "sensitivity", "--no-run"]
-    built = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
-    program = re.search(r"Executable.*\((.*)\)", built.stderr)
-    if built.returncode or not program:
+    return tree, environment, scalable(tree, chosen)
+
+
+def tuned_numbers():
+    """Yields the tuned constants of the policies and the pager that are numbers, with their measured columns."""
+    found = constants()
+    for file, name, rest in ROW.findall(PAGE.read_text().partition("\n## Given")[0]):
+        if not file.startswith("store") and NUMBER.fullmatch(found[file, name][0].strip()):
+            yield file, name, [cell.strip() for cell in rest.split("|")[3:]]
+
+
+def build(words, tree, environment):
+    built = subprocess.run(["cargo", *words], cwd=tree, env=environment, capture_output=True, text=True)
+    if built.returncode:
         sys.exit(f"constants: the scaled copy does not compile:\n{built.stderr}")
-    program = pathlib.Path(program[1])
+    return built.stderr
+
+
+def write_row(file, constant, cells):
+    print(file, constant, *cells, flush=True)
+    row = re.compile(rf"(?m)^(\| `{file}` `{constant}` \| [^|]* \| [^|]* \| [^|]* \|).*$")
+    PAGE.write_text(row.sub(lambda it: f"{it[1]} {' | '.join(cells)} |", PAGE.read_text()))
+
+
+def measure():
+    tree, environment, made = scaled_copy([(file, name) for file, name, _ in tuned_numbers()])
+    said = build(["test", "-p", "largesse-pager", "--test", "sensitivity", "--no-run"], tree, environment)
+    program = pathlib.Path(re.search(r"Executable.*\((.*)\)", said)[1])
     program = program if program.is_absolute() else tree / program
 
     def waits(**knob):
@@ -175,14 +197,9 @@ def measure():
         return {(store, pattern): int(waited) for store, pattern, waited, _, _ in lines}
 
     usual = waits()
-    page = PAGE.read_text()
     for file, constant in made:
         both = [waits(KNOB=f"{file}:{constant}", FACTOR=factor) for factor in ["0.5", "2"]]
-        cells = [change(usual, now, store) for store in ["memory", "file"] for now in both]
-        print(file, constant, *cells, flush=True)
-        row = re.compile(rf"(?m)^(\| `{file}` `{constant}` \| [^|]* \| [^|]* \| [^|]* \|).*$")
-        page = row.sub(lambda it: f"{it[1]} {' | '.join(cells)} |", page)
-        PAGE.write_text(page)
+        write_row(file, constant, [change(usual, now, store) for store in ["memory", "file"] for now in both])
 
 
 def change(usual, now, store):
@@ -194,6 +211,53 @@ def change(usual, now, store):
     return "0" if abs(largest) < 0.0005 else f"{largest * 100:+.1f} %"
 
 
+# Programs of benches/programs/c/far with their share of the data and their local memory, about half of it.
+REAL = {"sort": ("0.1", "24M"), "gather": ("0.25", "30M")}
+# Runs under each value, when the first one shows a change of more than this share.
+ROUNDS, LOOKED_AT_AGAIN = 3, 0.1
+
+
+def measure_real():
+    """Measures the constants without effect in the model with programs, on `memory:` and a file in /var/tmp."""
+    chosen = [(file, name) for file, name, cells in tuned_numbers() if not set(cells) - {"", "0"}]
+    tree, environment, made = scaled_copy(chosen)
+    build(["build", "--profile", "preload", "-p", "largesse-preload"], tree, environment)
+    build(["build", "--release", "-p", "largesse-cli"], tree, environment)
+    target = pathlib.Path(environment["CARGO_TARGET_DIR"])
+    stores = {"memory": "memory:", "file": f"file:/var/tmp/largesse-constants-{os.getpid()}"}
+
+    def seconds(store, program, **knob):
+        scale, local = REAL[program]
+        words = [target / "release/largesse", "run", "--local", local, "--far", stores[store], "--", "sh",
+                 ROOT / "benches/programs/c/far/run.sh", program, "--scale", scale]
+        library = {"LARGESSE_LIBRARY": str(target / "preload/liblargesse.so")}
+        ran = subprocess.run(words, env={**os.environ, **library, **knob}, capture_output=True, text=True, timeout=60)
+        return float(re.search(r'"seconds":([0-9.e-]+)', ran.stdout)[1])
+
+    usual_times = {(store, program): [] for store in stores for program in REAL}
+    for file, constant in made:
+        knobs = [{}, *({"KNOB": f"{file}:{constant}", "FACTOR": factor} for factor in ["0.5", "2"])]
+        cells = []
+        for store in stores:
+            largest = [0.0, 0.0]
+            for program in REAL:
+                took, both = [], [1, 1]
+                while len(took) < ROUNDS and max(map(abs, both)) > LOOKED_AT_AGAIN:
+                    took.append([seconds(store, program, **knob) for knob in knobs])
+                    usual, half, twice = (statistics.median(times) for times in zip(*took))
+                    both = [half / usual - 1, twice / usual - 1]
+                usual_times[store, program].append(usual)
+                largest = [max(pair, key=abs) for pair in zip(largest, both)]
+            cells += [f"({it * 100:+.0f} %)" for it in largest]
+        write_row(file, constant, cells)
+    for (store, program), times in usual_times.items():
+        apart = [abs(one / statistics.median(times) - 1) * 100 for one in times]
+        print(f"{program} on {store}: usual runs differ by {statistics.median(apart):.0f} % from "
+              f"their median, at most by {max(apart):.0f} %")
+
+
 if "--measure" in sys.argv:
     measure()
+if "--measure-real" in sys.argv:
+    measure_real()
 sys.exit(check("--write" in sys.argv))
