@@ -7,6 +7,7 @@
 //! mappings are near in the range that becomes far (`near_mappings.rs`): each call asks there first.
 
 mod advice;
+mod by_number;
 pub(crate) mod calls;
 mod moves;
 mod protection;
