@@ -131,12 +131,16 @@ pub(crate) fn before_mapping(len: usize) {
     }
     late_filter::before_mapping(len);
     let len = len as u64;
-    let could_exceed = || MAPPED.load(Ordering::Relaxed) > forked::free();
+    let mapped = || MAPPED.load(Ordering::Relaxed);
+    let could_exceed = || mapped() > forked::free();
+    let may_wait = || heap::heap().is_some_and(|heap| !heap.is_interrupted());
     MAPPED.fetch_add(len, Ordering::Relaxed);
-    if (CLOSE.load(Ordering::Relaxed) || could_exceed())
-        && heap::heap().is_some_and(|heap| !heap.is_interrupted())
-        && late_filter::ensure()
-    {
+    if !forked::has_looked() && mapped() >= CLOSE_BYTES && may_wait() {
+        // The helper has just started, and the program could touch the memory before its first look.
+        ask();
+        MAPPED.fetch_add(len, Ordering::Relaxed); // the look has forgotten it
+    }
+    if (CLOSE.load(Ordering::Relaxed) || could_exceed()) && may_wait() && late_filter::ensure() {
         ask();
         MAPPED.fetch_add(len, Ordering::Relaxed); // the look has forgotten it
         if could_exceed() {
