@@ -1,5 +1,4 @@
 //! Makes Linux's calls that map memory and set its properties, and reads the sizes of the machine's pages.
-#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,
     clippy::cast_possible_truncation,

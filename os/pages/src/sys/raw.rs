@@ -1,10 +1,5 @@
 //! Makes system calls for a program, and returns the kernel's own answer: a value, or a negated errno.
-#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
-#![expect(
-    clippy::cast_sign_loss,
-    clippy::cast_possible_truncation,
-    reason = "numbers of the kernel's interface"
-)]
+#![expect(clippy::cast_sign_loss, reason = "numbers of the kernel's interface")]
 
 use super::call::raw_call;
 use super::linux::{errno, system_madvise, system_mmap, system_mprotect, system_mremap, system_munmap};
