@@ -28,6 +28,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("mlock", "far memory cannot be locked"),
     ("mlock2", "as mlock"),
     ("mlockall", "as mlock"),
+    ("syscall", "SBCL maps its heap with it; as mmap, munmap, mprotect and their kin"),
     ("process_vm_readv", "far pages stay resident while the kernel copies from them"),
     ("process_vm_writev", "far pages are not evicted while the kernel copies to them"),
     ("pthread_attr_setstack", "the kernel cannot put a signal on a stack whose pages are far"),

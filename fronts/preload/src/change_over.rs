@@ -166,6 +166,10 @@ fn make(
     let pager = unstarted.far().pager().clone();
     pager.set_label(first, Region::Mapping as u64);
     firsts.iter().for_each(|&first| pager.set_label(first, Region::Static as u64));
+    if near_mappings::are_executable() {
+        // A refusal makes evictions slower.
+        let _ = pager.kernel().expect_executable();
+    }
     // The program may have passed pages to a pipe or a socket without a copy, before its calls were filtered.
     pager.kernel().lend();
     let taken = if unstarted.kernel().knows_pinned() {

@@ -65,7 +65,7 @@ impl Exhaustion {
 
     fn end(&self, fixed: u64, limit: u64) -> ! {
         let size = |bytes: u64| Short(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let usual = "probably mappings that cannot become far, such as executable ones, or stacks";
+        let usual = "probably mappings that cannot become far, such as stacks, or shared ones";
         let cause = self.cause.as_ref().and_then(|cause| cause.get()).map_or(usual, String::as_str);
         let (limit, fixed) = (size(limit), fixed >> 20);
         limit_state::forget(); // no further line

@@ -50,6 +50,11 @@ pub(crate) fn free() -> u64 {
     SEEN[0].load(Ordering::Relaxed)
 }
 
+/// Returns whether the helper has looked at the limit before.
+pub(crate) fn has_looked() -> bool {
+    free() != u64::MAX
+}
+
 /// Returns whether the bound of far memory must stay as it is, for a fork.
 pub(crate) fn is_forking() -> bool {
     FORKING.load(Ordering::Relaxed)

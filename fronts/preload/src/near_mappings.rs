@@ -16,7 +16,7 @@ use crate::limited::LimitedMemory;
 use core::ffi::c_int;
 use core::ops::Range;
 use core::ptr::with_exposed_provenance_mut;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use largesse_pager::MappedParts;
 use largesse_pages::residency::{Answer as Seen, Inspector};
 use largesse_pages::{PageKind, Reserved};
@@ -26,6 +26,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// First address of the range, and its length in bytes: 0 before its first use. Both stay when it has become far.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the program has had memory in the range from which it may run code.
+static IS_EXECUTABLE: AtomicBool = AtomicBool::new(false);
 
 /// The mappings; `None` before the first one, and once they are far.
 static MAPPINGS: Mutex<Option<NearMappings>> = Mutex::new(None);
@@ -42,8 +45,8 @@ pub(crate) struct NearMappings {
 /// The purpose of a new mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The program uses it at once. `large`: on large pages, as far as the kernel has some.
-    Use { large: bool },
+    /// The program uses it at once, with this protection. `large`: on large pages, as far as the kernel has some.
+    Use { large: bool, protection: c_int },
     /// The program reserves it, and makes parts of it usable later.
     Reserve,
 }
@@ -125,6 +128,19 @@ pub(crate) fn has_no_near(address: usize) -> bool {
     with(&at, |near| near.parts.is_free(&near.offsets(&at))).unwrap_or(!inside(&at).is_empty())
 }
 
+/// Notes that the program gives memory in the range a protection.
+fn note_executable(protection: c_int) {
+    if protection & libc::PROT_EXEC != 0 {
+        // Relaxed: read with the lock of the mappings held, as it is here.
+        IS_EXECUTABLE.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether the program may run code in the range. The caller holds the lock of the mappings.
+pub(crate) fn are_executable() -> bool {
+    IS_EXECUTABLE.load(Ordering::Relaxed)
+}
+
 /// Runs a change-over with the mappings, if there are some. They are far once it has succeeded. The caller has blocked
 /// signals.
 pub(crate) fn hand_over<R, E>(
@@ -183,11 +199,11 @@ impl NearMappings {
     fn map(&mut self, len: usize, hint: usize, purpose: Purpose) -> Option<usize> {
         let part = self.parts.place(len, hint, (self.start(), self.range.len()))?;
         let at = self.addresses(&part);
-        let Purpose::Use { large } = purpose else {
+        let Purpose::Use { large, protection } = purpose else {
             self.parts.reserve(&part);
             return Some(at.start);
         };
-        if is_error(protect(&at, crate::plain::READ_WRITE)) {
+        if is_error(protect(&at, protection)) {
             return None;
         }
         if large {
@@ -234,6 +250,7 @@ impl NearMappings {
         if is_error(got) {
             return got;
         }
+        note_executable(protection);
         let part = self.offsets(at);
         if can_be_far && protection == libc::PROT_NONE {
             self.parts.reserve(&part);
@@ -370,6 +387,7 @@ fn move_mapping(from: &Range<usize>, to: usize) -> Answer {
 }
 
 fn protect(at: &Range<usize>, protection: c_int) -> Answer {
+    note_executable(protection);
     // SAFETY: the program asked for this protection of its own memory, or has got the memory just now.
     unsafe { largesse_pages::raw_mprotect(with_exposed_provenance_mut(at.start), at.len(), protection) }
 }

@@ -3,9 +3,11 @@
 //! Its functions are looked up once with `dlsym`, which may itself allocate: until it returns, requests of the
 //! searching thread are served from a small buffer whose cells are never reused.
 
+use crate::answer::is_error;
+use crate::errno::Errno;
 use crate::slots::object;
 use crate::symbol::symbol;
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -20,6 +22,8 @@ type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
 type Trim = unsafe extern "C" fn(usize) -> c_int;
 type SetStack = unsafe extern "C" fn(*mut libc::pthread_attr_t, *mut c_void, usize) -> c_int;
 type Open = unsafe extern "C" fn(*const core::ffi::c_char, c_int) -> *mut c_void;
+
+type SystemCall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
 /// Declares a slot for each function of the next allocator. A slot first holds a stub that looks up all functions.
 macro_rules! functions {
@@ -38,6 +42,7 @@ macro_rules! functions {
         )*
         fn find_all() {
             $(find_one(&$slot, $name);)*
+            find_one(&SYSTEM_CALL, c"syscall");
         }
     };
 }
@@ -58,6 +63,9 @@ functions! {
     DLOPEN = c"dlopen", first_dlopen: fn(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void, as Open;
     SET_STACK = c"pthread_attr_setstack", first_set_stack: fn(attributes: *mut libc::pthread_attr_t, stack: *mut c_void, bytes: usize) -> c_int, as SetStack;
 }
+
+/// The C library's `syscall`. Until it is found this library makes the calls itself, since the search may need one.
+static SYSTEM_CALL: AtomicPtr<c_void> = AtomicPtr::new(early_system_call as *mut c_void);
 
 /// Calls the function in a slot. Relaxed: no slot depends on another one, and code needs no ordering.
 macro_rules! call {
@@ -123,6 +131,11 @@ pub(crate) unsafe fn pthread_attr_setstack(
     bytes: usize,
 ) -> c_int {
     call!(SET_STACK as SetStack, attributes, stack, bytes)
+}
+/// Makes a system call by the instruction of the C library, which the filter of system calls knows.
+#[inline]
+pub(crate) unsafe fn syscall(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
+    call!(SYSTEM_CALL as SystemCall, number, a, b, c, d, e, f)
 }
 /// Returns the address of the C library's `dlopen`.
 pub(crate) fn dlopen_address() -> *const c_void {
@@ -197,6 +210,25 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 #[inline]
 fn in_early_buffer(address: *mut c_void) -> bool {
     address.addr().wrapping_sub(BUFFER.0.get().addr()) < EARLY
+}
+
+/// Makes a system call as the C library's `syscall` does.
+unsafe extern "C" fn early_system_call(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    // SAFETY: the caller's promise.
+    let answer = unsafe { largesse_pages::raw_call(number, [a, b, c, d, e, f]) };
+    if is_error(answer) {
+        Errno(-answer as c_int).put();
+        return -1;
+    }
+    answer as c_long
 }
 
 /// Ignores the dynamic linker's `free` of an error text in the early buffer, whose cells are never reused.

@@ -15,6 +15,9 @@ pub(crate) const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 /// Protection of plain memory.
 pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
+/// Protection of memory in which the program writes code that it runs.
+pub(crate) const EXECUTABLE: c_int = READ_WRITE | libc::PROT_EXEC;
+
 /// Returns whether a mapping is plain memory and has none of the flags `never`.
 pub(crate) fn is_plain(address: *mut c_void, protection: c_int, flags: c_int, never: c_int) -> bool {
     address.is_null() && protection == READ_WRITE && flags & (ANONYMOUS | never) == ANONYMOUS

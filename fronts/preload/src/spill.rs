@@ -131,12 +131,16 @@ pub(crate) fn before_mapping(len: usize) {
     }
     late_filter::before_mapping(len);
     let len = len as u64;
-    let could_exceed = || MAPPED.load(Ordering::Relaxed) > forked::free();
+    let mapped = || MAPPED.load(Ordering::Relaxed);
+    let could_exceed = || mapped() > forked::free();
+    let may_wait = || heap::heap().is_some_and(|heap| !heap.is_interrupted());
     MAPPED.fetch_add(len, Ordering::Relaxed);
-    if (CLOSE.load(Ordering::Relaxed) || could_exceed())
-        && heap::heap().is_some_and(|heap| !heap.is_interrupted())
-        && late_filter::ensure()
-    {
+    if !forked::has_looked() && mapped() >= CLOSE_BYTES && may_wait() {
+        // The helper has just started, and the program could touch the memory before its first look.
+        ask();
+        MAPPED.fetch_add(len, Ordering::Relaxed); // the look has forgotten it
+    }
+    if (CLOSE.load(Ordering::Relaxed) || could_exceed()) && may_wait() && late_filter::ensure() {
         ask();
         MAPPED.fetch_add(len, Ordering::Relaxed); // the look has forgotten it
         if could_exceed() {
@@ -219,7 +223,7 @@ impl LimitWatch {
         let is_old =
             self.of != limit_state::limit() || self.read_at.is_none_or(|at| at.elapsed() >= self.read_after);
         let is_old = is_old || family::is_waiting();
-        if state == ASKED || is_old || grown >= (self.left.before_reserve / 2).max(LEAST_GROWTH) {
+        if state == ASKED || is_old || grown >= (self.unclaimed() / 2).max(LEAST_GROWTH) {
             self.read(limit, heap);
             match state {
                 FAR => self.stay_far(limit, heap),
@@ -243,10 +247,17 @@ impl LimitWatch {
             }
             None => Duration::MAX,
         };
-        let available = self.left.before_reserve + self.left.reserve.saturating_sub(self.left.of_reserve);
+        let available = self.unclaimed() + self.left.reserve.saturating_sub(self.left.of_reserve);
         let pause = Duration::from_secs_f64(available as f64 / BYTES_PER_SECOND as f64);
         let waits = if family::is_waiting() { family::PAUSE } else { Duration::MAX };
         pause.min(large).min(waits).clamp(PAUSES.0, PAUSES.1).min(lost)
+    }
+
+    /// Returns the bytes that were free before the reserve at the last reading, and that far memory may not fill within
+    /// its bound without any further look: only these are left for other memory.
+    fn unclaimed(&self) -> u64 {
+        let claim = if heap::far().is_some() { self.local.saturating_sub(far_resident()) } else { 0 };
+        self.left.before_reserve.saturating_sub(claim)
     }
 
     /// Ends the program if nothing is left to evict and the reserve is used up. Returns the longest pause until the

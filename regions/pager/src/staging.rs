@@ -6,6 +6,9 @@
 //! and dropped (`copied.rs`): pages to which the program itself may not write (a collector's barrier, a guard), and all
 //! pages before Linux 6.8.
 //!
+//! The kernel moves pages only between mappings of the same protection. For pages from which code may run each staging
+//! buffer has a second part, which is executable, too, and which is mapped when the program has such memory.
+//!
 //! # Occupied places
 //! A page cannot be moved to an address that has a page already. Linux 6.18 also reports this by mistake: if it must
 //! try a page twice, it still returns the error of the first try (`move_pages` never clears `err`), so that the page
@@ -21,7 +24,7 @@ pub(crate) use frames::Frames;
 use crate::PagerError;
 use crate::lock::{RankedGuard, RankedMutex, STAGING};
 use copied::Copies;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault};
 use largesse_pages::references::PageTables;
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
@@ -34,7 +37,7 @@ const MOST_KEPT: usize = MAX_TRANSFER;
 /// Number of pages in a staging buffer beyond the kept ones at which the surplus is dropped, all at once, because each
 /// unmapping of pages interrupts other CPUs.
 const BATCH: usize = 64;
-/// Length of a staging buffer in pages.
+/// Length of a part of a staging buffer in pages.
 const BUFFER_PAGES: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
 
 /// A callback that receives the contents of pages that were taken, and their offset in bytes from the first page.
@@ -43,8 +46,10 @@ pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), PagerEr
 /// The staging buffers, which take pages out of the program. Each has room for the largest transfer unit.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    /// Addresses to which pages are moved, divided equally among the staging buffers.
+    /// Addresses to which pages are moved: first the plain parts of all staging buffers, then the executable ones.
     range: Reserved,
+    /// Whether the executable parts are mapped.
+    is_executable: AtomicBool,
     /// The staging buffers. Each belongs to the thread that holds its lock.
     buffers: [RankedMutex<StagingBuffer, STAGING>; BUFFERS],
     /// Whether the kernel can move a page from one address to another (`UFFDIO_MOVE`, Linux 6.8 and later).
@@ -63,24 +68,60 @@ type StagingGuard<'a> = RankedGuard<'a, StagingBuffer, STAGING>;
 struct StagingBuffer {
     /// Copies of pages that cannot be moved.
     copies: Copies,
-    /// Number of bytes at the start of the staging buffer that hold pages moved there.
+    /// The part for pages that the program may read and write.
+    plain: Part,
+    /// The part for pages from which the program may run code, too.
+    executable: Part,
+    /// Whether pages were moved to the executable part last.
+    is_executable: bool,
+}
+
+/// A part of a staging buffer.
+#[derive(Debug)]
+struct Part {
+    /// Address of the part.
+    start: usize,
+    /// Number of bytes at the start of the part that hold pages moved there.
     shown: usize,
 }
 
-impl StagingBuffer {
-    /// Passes to `show` the `len` bytes of pages that were moved to the staging buffer last: they follow the `shown`
-    /// bytes that it got before. The staging buffer begins at address `start`. `offset` is the distance in bytes of
-    /// these pages from the first page of the eviction.
-    fn show(
-        &mut self,
-        start: usize,
-        (offset, len): (usize, usize),
-        show: Show<'_>,
-    ) -> Result<(), PagerError> {
-        let at = core::ptr::with_exposed_provenance::<u8>(start + self.shown);
+impl Part {
+    /// Returns the address to which the next pages are moved.
+    const fn end(&self) -> usize {
+        self.start + self.shown
+    }
+
+    /// Passes to `show` the `len` bytes of pages that were moved to this part last: they follow the `shown` bytes that
+    /// it got before. `offset` is the distance in bytes of these pages from the first page of the eviction.
+    fn show(&mut self, (offset, len): (usize, usize), show: Show<'_>) -> Result<(), PagerError> {
+        let at = core::ptr::with_exposed_provenance::<u8>(self.end());
         self.shown += len;
         // SAFETY: pages of this staging buffer, which the caller holds; the kernel has moved them there.
         show(offset, unsafe { core::slice::from_raw_parts(at, len) })
+    }
+
+    /// Frees all pages beyond the first `kept` bytes, if they are more than a batch: their contents are no longer
+    /// needed.
+    fn drop_surplus(&mut self, kept: usize) -> Result<(), FaultError> {
+        if self.shown > kept + BATCH * base_page() {
+            self.forget(kept, self.shown - kept)?;
+            self.shown = kept;
+        }
+        Ok(())
+    }
+
+    /// Frees `len` bytes of this part from `offset` on: their contents are no longer needed.
+    fn forget(&self, offset: usize, len: usize) -> Result<(), FaultError> {
+        let at = core::ptr::with_exposed_provenance_mut(self.start + offset);
+        // SAFETY: pages of this staging buffer, which the caller holds, and of which it has no reference.
+        unsafe { largesse_pages::forget(at, len) }.map_err(|error| FaultError(error.errno))
+    }
+}
+
+impl StagingBuffer {
+    /// Returns the part to which pages were moved last.
+    const fn part(&mut self) -> &mut Part {
+        if self.is_executable { &mut self.executable } else { &mut self.plain }
     }
 
     /// Takes `len` bytes of pages that cannot be moved by copying them, and passes the copy to `show`. Returns `len`,
@@ -106,36 +147,60 @@ impl StagingBuffer {
         show(offset, zeros)?;
         Ok(base_page())
     }
-
-    /// Frees `len` bytes of the staging buffer at address `start`, from `offset` on: their contents are no longer
-    /// needed.
-    fn forget(&self, start: usize, offset: usize, len: usize) -> Result<(), FaultError> {
-        let at = core::ptr::with_exposed_provenance_mut(start + offset);
-        // SAFETY: pages of this staging buffer, which the caller holds, and of which it has no reference.
-        unsafe { largesse_pages::forget(at, len) }.map_err(|error| FaultError(error.errno))
-    }
 }
 
 impl Staging {
     /// Reserves and maps the addresses of all staging buffers.
     pub(crate) fn new() -> Result<Staging, FaultError> {
-        let len = (BUFFERS * BUFFER_PAGES * base_page()).next_multiple_of(SPAN);
         let refused = |error: largesse_pages::MapError| FaultError(error.errno);
-        let range = Reserved::new(len, SPAN).map_err(refused)?;
-        range.commit(0, len, PageKind::Small).map_err(refused)?;
+        let range = Reserved::new(2 * parts_len(), SPAN).map_err(refused)?;
+        range.commit(0, parts_len(), PageKind::Small).map_err(refused)?;
         let mut buffers = Vec::with_capacity(BUFFERS);
-        for _ in 0..BUFFERS {
+        for number in 0..BUFFERS {
             let copies = Copies::new().ok_or(FaultError(libc::ENOMEM))?;
-            buffers.push(RankedMutex::new(StagingBuffer { copies, shown: 0 }));
+            let offset = number * BUFFER_PAGES * base_page();
+            let start = range.start().as_ptr().addr() + offset;
+            let (plain, executable) =
+                (Part { start, shown: 0 }, Part { start: start + parts_len(), shown: 0 });
+            buffers.push(RankedMutex::new(StagingBuffer { copies, plain, executable, is_executable: false }));
         }
         let buffers = buffers.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
-        Ok(Staging { range, buffers, moves: false, respects: false, kept: AtomicUsize::new(0) })
+        let (is_executable, kept) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Ok(Staging { range, is_executable, buffers, moves: false, respects: false, kept })
     }
 
     /// Registers the addresses of the staging buffers with `faults`, since the kernel moves pages only to registered
     /// ranges.
     pub(crate) fn register(&self, faults: &Userfault) -> Result<(), FaultError> {
-        faults.register(self.range.start().as_ptr().addr(), self.range.len())
+        let parts = if self.is_executable() { 2 } else { 1 };
+        faults.register(self.range.start().as_ptr().addr(), parts * parts_len())
+    }
+
+    /// Returns whether pages from which code may run can be moved.
+    pub(crate) fn is_executable(&self) -> bool {
+        // Acquire: pairs with the Release in `map_executable`, so that the parts are mapped and registered.
+        self.is_executable.load(Ordering::Acquire)
+    }
+
+    /// Maps the parts for pages from which code may run, and registers them with `faults`. If the kernel refuses, such
+    /// pages are copied. Two threads may do it at the same time.
+    pub(crate) fn map_executable(&self, faults: &Userfault) -> Result<(), FaultError> {
+        if !self.moves || self.is_executable() {
+            return Ok(());
+        }
+        let len = parts_len();
+        let start = core::ptr::with_exposed_provenance_mut(self.range.start().as_ptr().addr() + len);
+        let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        // SAFETY: addresses of this value, which no thread uses before the flag is set.
+        let refused = unsafe { largesse_pages::raw_mprotect(start, len, protection) };
+        if refused != 0 {
+            return Err(FaultError(i32::try_from(-refused).unwrap_or(libc::ENOMEM)));
+        }
+        largesse_pages::advise_mapping(start, len, PageKind::Small)
+            .map_err(|error| FaultError(error.errno))?;
+        faults.register(start.addr(), len)?;
+        self.is_executable.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Finds out whether the kernel can move pages from one address to another (Linux 6.8 and later), by moving one. If
@@ -170,19 +235,9 @@ impl Staging {
         self.kept.store(pages.min(MOST_KEPT), Ordering::Relaxed);
     }
 
-    /// Returns the address of the staging buffer with this number.
-    fn start_of(&self, number: usize) -> usize {
-        self.range.start().as_ptr().addr() + number * BUFFER_PAGES * base_page()
-    }
-
-    /// Locks a free staging buffer, or waits for the first one if none is free. Returns its guard and its address.
-    fn free_buffer(&self) -> (StagingGuard<'_>, usize) {
-        for (number, buffer) in self.buffers.iter().enumerate() {
-            if let Some(free) = buffer.try_lock() {
-                return (free, self.start_of(number));
-            }
-        }
-        (self.buffers[0].lock(), self.start_of(0))
+    /// Locks a free staging buffer, or waits for the first one if none is free.
+    fn free_buffer(&self) -> StagingGuard<'_> {
+        self.buffers.iter().find_map(RankedMutex::try_lock).unwrap_or_else(|| self.buffers[0].lock())
     }
 
     /// Takes `len` bytes of resident pages from the address `from` on out of the program, and passes their contents to
@@ -194,14 +249,16 @@ impl Staging {
         len: usize,
         show: Show<'_>,
     ) -> Result<(), PagerError> {
-        let (mut buffer, start) = self.free_buffer();
+        let mut buffer = self.free_buffer();
         let (mut done, mut most, mut cleared) = (0, len, None);
+        // Where the other part of the buffer was tried, and how many bytes at once.
+        let mut switched = None;
         while done < len {
             let part = most.min(len - done);
             let why = if self.moves {
-                let (moved, why) = faults.take(from + done, start + buffer.shown, part);
+                let (moved, why) = faults.take(from + done, buffer.part().end(), part);
                 if moved > 0 {
-                    buffer.show(start, (done, moved), show)?;
+                    buffer.part().show((done, moved), show)?;
                     done += moved;
                 }
                 why
@@ -212,6 +269,11 @@ impl Staging {
             done += match why {
                 None => 0,
                 Some(MoveError::Pinned) => base_page(),
+                Some(MoveError::Guarded) if switched != Some((done, most)) && self.is_executable() => {
+                    switched = Some((done, most));
+                    buffer.is_executable = !buffer.is_executable;
+                    0
+                }
                 Some(MoveError::Guarded) if self.moves && part > base_page() => {
                     most = base_page(); // the rest may lie in several mappings
                     0
@@ -219,12 +281,13 @@ impl Staging {
                 Some(MoveError::Guarded) => buffer.copy((faults, self.respects), at, (done, part), show)?,
                 Some(MoveError::Missing) => buffer.show_zeros(done, show)?,
                 Some(MoveError::Occupied) if !are_resident(at, base_page()) => {
-                    buffer.show(start, (done, base_page()), show)?;
+                    buffer.part().show((done, base_page()), show)?;
                     base_page()
                 }
                 Some(MoveError::Occupied) if cleared != Some(done) => {
                     cleared = Some(done);
-                    buffer.forget(start, buffer.shown, len - done)?;
+                    let part = buffer.part();
+                    part.forget(part.shown, len - done)?;
                     0
                 }
                 Some(MoveError::Occupied) => return Err(FaultError(libc::EEXIST).into()),
@@ -232,13 +295,15 @@ impl Staging {
             };
         }
         // Relaxed: a number by itself.
-        let kept = self.kept.load(Ordering::Relaxed) * base_page();
-        if buffer.shown > kept + BATCH * base_page() {
-            buffer.forget(start, kept, buffer.shown - kept)?;
-            buffer.shown = kept;
-        }
+        buffer.plain.drop_surplus(self.kept.load(Ordering::Relaxed) * base_page())?;
+        buffer.executable.drop_surplus(0)?;
         Ok(())
     }
+}
+
+/// Returns the length in bytes of one part of all staging buffers.
+fn parts_len() -> usize {
+    (BUFFERS * BUFFER_PAGES * base_page()).next_multiple_of(SPAN)
 }
 
 /// Returns whether all pages of the `len` bytes from the address `at` on are resident.

@@ -7,6 +7,7 @@
 //! mappings are near in the range that becomes far (`near_mappings.rs`): each call asks there first.
 
 mod advice;
+mod by_number;
 pub(crate) mod calls;
 mod moves;
 mod protection;
@@ -14,7 +15,7 @@ mod protection;
 use crate::answer::{Answer, is_error, refused};
 use crate::backing::Far;
 use crate::near_mappings::{self, Purpose};
-use crate::plain::{self, ANONYMOUS, READ_WRITE};
+use crate::plain::{self, ANONYMOUS, EXECUTABLE, READ_WRITE};
 use crate::{causes, heap, limit_state, near_statics, routing, shortage, spill};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -23,6 +24,9 @@ use largesse_report::Cause;
 
 /// Size in bytes of the smallest mapping that becomes far memory: 1 MiB.
 pub(crate) const SMALLEST: usize = 1 << 20;
+/// Size in bytes of the smallest mapping that becomes far memory if code may run in it: 16 MiB. Caches of code are smaller,
+/// and used all the time.
+const SMALLEST_EXECUTABLE: usize = 16 << 20;
 /// Flags of `mmap` that prevent far memory: those that prevent large pages, and those for locked and for low addresses.
 /// Allocators such as jemalloc and mimalloc map memory that they use at once with `MAP_NORESERVE`.
 const NEVER: c_int = plain::NEVER & !libc::MAP_NORESERVE | libc::MAP_LOCKED | libc::MAP_32BIT;
@@ -54,14 +58,22 @@ fn quietly<R>(work: impl FnOnce() -> R) -> R {
 /// Returns what a new mapping is for if it becomes far memory once there is some; `None` if it does not. The address is
 /// a wish, which need not be granted. A larger mapping than the memory of the machine, made with `MAP_NORESERVE`, is
 /// only reserved, but usable: the store has no room for it.
+///
+/// Lisp systems have threads with stacks and signal stacks in executable memory, which they map with `MAP_NORESERVE`
+/// wherever the kernel likes. It stays near: the kernel cannot write the frame of a signal to a far page in user mode.
+/// Their heaps are mapped at a wished address.
 pub(crate) fn purpose(at: *mut c_void, len: usize, protection: c_int, flags: c_int) -> Option<Purpose> {
     if len < SMALLEST || flags & (ANONYMOUS | NEVER) != ANONYMOUS {
         return None;
     }
     let is_placed = || at.is_null() || at.addr() >= LOWEST;
     let is_used = || flags & libc::MAP_NORESERVE == 0 || len <= largesse_pages::physical_memory();
+    let stays_near = || len < SMALLEST_EXECUTABLE || at.is_null() && flags & libc::MAP_NORESERVE != 0;
     match protection {
-        READ_WRITE if is_placed() && is_used() => Some(Purpose::Use { large: false }),
+        READ_WRITE if is_placed() && is_used() => Some(Purpose::Use { large: false, protection }),
+        EXECUTABLE if is_placed() && is_used() && !stays_near() => {
+            Some(Purpose::Use { large: false, protection })
+        }
         libc::PROT_NONE => Some(Purpose::Reserve),
         _ => None,
     }
@@ -110,7 +122,7 @@ pub(crate) unsafe fn map(
         return Some(refused(libc::ENOMEM));
     };
     let near = match purpose {
-        Purpose::Use { .. } => Purpose::Use { large },
+        Purpose::Use { protection, .. } => Purpose::Use { large, protection },
         Purpose::Reserve => Purpose::Reserve,
     };
     if let Some(at) = near_mappings::map(len, at.addr(), near) {
@@ -123,7 +135,19 @@ pub(crate) unsafe fn map(
         Purpose::Reserve => far.reserve(len, at.addr()),
     });
     match mapped {
-        Ok(at) => Some(at.cast_signed()),
+        Ok(at) => {
+            let start = core::ptr::with_exposed_provenance_mut(at);
+            if let Purpose::Use { protection: EXECUTABLE, .. } = purpose {
+                expect_executable(far, EXECUTABLE);
+                // SAFETY: a new mapping, which the program does not use yet.
+                let done = unsafe { largesse_pages::raw_mprotect(start, len, EXECUTABLE) };
+                if done != 0 {
+                    let _ = quietly(|| far.unmap(&(at..at + len)));
+                    return Some(done);
+                }
+            }
+            Some(at.cast_signed())
+        }
         Err(NoMapping::NoAddresses) => {
             // A reservation may be larger than any memory.
             let is_used = matches!(purpose, Purpose::Use { .. });
@@ -131,6 +155,14 @@ pub(crate) unsafe fn map(
             None
         }
         Err(NoMapping::Refused(_)) => Some(no_room(len)),
+    }
+}
+
+/// Has far memory prepare for memory from which code may run, if `protection` is that of such memory.
+fn expect_executable(far: &Far, protection: c_int) {
+    if protection & libc::PROT_EXEC != 0 {
+        // A refusal makes evictions slower.
+        let _ = quietly(|| far.pager().kernel().expect_executable());
     }
 }
 
@@ -194,6 +226,7 @@ unsafe fn map_over_far(
         match quietly(|| far.map_over(at)) {
             Ok(false) => {}
             Ok(true) => {
+                expect_executable(far, protection);
                 // SAFETY: the program asks for this protection of its own far memory.
                 let done = unsafe { largesse_pages::raw_mprotect(start, at.len(), protection) };
                 return if done == 0 { at.start.cast_signed() } else { done };
@@ -250,7 +283,10 @@ unsafe fn protect(at: *mut c_void, len: usize, protection: c_int) -> Answer {
         return answer;
     }
     match heap::far().filter(|far| far.pager().kernel().touches(&all)) {
-        Some(far) => quietly(|| far.use_reserved(&all, by_kernel)).unwrap_or_else(|_| no_room(more)),
+        Some(far) => {
+            expect_executable(far, protection);
+            quietly(|| far.use_reserved(&all, by_kernel)).unwrap_or_else(|_| no_room(more))
+        }
         None => by_kernel(),
     }
 }
@@ -278,7 +314,8 @@ mod tests {
 
     #[test]
     fn plain_and_reserved_mappings_become_far() {
-        let (used, reserved) = (Some(Purpose::Use { large: false }), Some(Purpose::Reserve));
+        let use_with = |protection| Some(Purpose::Use { large: false, protection });
+        let (used, runs, reserved) = (use_with(READ_WRITE), use_with(EXECUTABLE), Some(Purpose::Reserve));
         let (lazy, none) = (ANONYMOUS | libc::MAP_NORESERVE, libc::PROT_NONE);
         let (low, high) = (without_provenance_mut(1 << 31), without_provenance_mut(1 << 41));
         for (at, len, protection, flags, want) in [
@@ -294,7 +331,12 @@ mod tests {
             (low, SMALLEST, none, lazy, reserved),
             (null_mut(), SMALLEST, none, ANONYMOUS | libc::MAP_STACK, None),
             (null_mut(), SMALLEST, libc::PROT_READ, ANONYMOUS, None),
-            (null_mut(), SMALLEST, READ_WRITE | libc::PROT_EXEC, ANONYMOUS, None),
+            (null_mut(), SMALLEST_EXECUTABLE, EXECUTABLE, ANONYMOUS, runs),
+            (null_mut(), SMALLEST_EXECUTABLE - 1, EXECUTABLE, ANONYMOUS, None),
+            (null_mut(), SMALLEST_EXECUTABLE, EXECUTABLE, lazy, None),
+            (high, SMALLEST_EXECUTABLE, EXECUTABLE, lazy, runs),
+            (low, SMALLEST_EXECUTABLE, EXECUTABLE, lazy, None),
+            (null_mut(), SMALLEST_EXECUTABLE, libc::PROT_READ | libc::PROT_EXEC, ANONYMOUS, None),
             (null_mut(), SMALLEST, none, libc::MAP_SHARED | libc::MAP_ANONYMOUS, None),
             (high, SMALLEST, none, lazy | libc::MAP_FIXED_NOREPLACE, None),
         ] {

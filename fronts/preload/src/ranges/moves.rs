@@ -235,7 +235,7 @@ unsafe fn copy(far: &Far, from: &Range<usize>, to: usize, allowed: c_int) -> Ans
 
 /// Maps `len` bytes at a new address: far, or near until they become far.
 fn new_mapping(len: usize) -> Answer {
-    if let Some(at) = near_mappings::map(len, 0, Purpose::Use { large: false }) {
+    if let Some(at) = near_mappings::map(len, 0, Purpose::Use { large: false, protection: READ_WRITE }) {
         return at.cast_signed();
     }
     let Some(far) = heap::far() else { return refused(libc::ENOMEM) };

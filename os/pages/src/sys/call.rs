@@ -5,7 +5,24 @@
 #![expect(clippy::cast_possible_truncation, reason = "a register is as long as a number of the kernel's")]
 
 use core::arch::asm;
-use core::ffi::c_long;
+use core::ffi::{c_int, c_long};
+
+/// Makes a system call and returns its result, or -1 with the kernel's error in `errno`. The C library's `syscall` does the
+/// same, in whose place a front end may export its own function.
+///
+/// # Safety
+/// As [`raw_call`].
+pub(super) unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> isize {
+    const LEAST: isize = -4095;
+    // SAFETY: the caller's promise.
+    let answer = unsafe { raw_call(number, arguments) };
+    if (LEAST..0).contains(&answer) {
+        // SAFETY: `__errno_location` has no preconditions and returns this thread's valid slot.
+        unsafe { *libc::__errno_location() = -answer as c_int };
+        return -1;
+    }
+    answer
+}
 
 /// Makes a system call and returns the kernel's answer: a result, or a negated errno.
 ///

@@ -1,14 +1,13 @@
 //! Makes Linux's calls that map memory and set its properties, and reads the sizes of the machine's pages.
-#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,
     clippy::cast_possible_truncation,
     reason = "numbers of the kernel's interface"
 )]
 
-use super::call::raw_call;
+use super::call::{raw_call, system_call};
 use crate::PageKind;
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_void};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,14 +15,14 @@ pub(super) const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 pub(super) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 const MADV_POPULATE_WRITE: c_int = 23;
 const MADV_DONTNEED_LOCKED: c_int = 24;
-const MLOCK_ONFAULT: c_long = 1;
+const MLOCK_ONFAULT: usize = 1;
 
 pub(crate) fn errno() -> i32 {
     // SAFETY: `__errno_location` has no preconditions and returns this thread's valid slot.
     unsafe { *libc::__errno_location() }
 }
 
-/// Makes the system call `mmap` directly, because a front end may export its own function in place of the C library's.
+/// Makes the system call `mmap` directly, because a front end may export its own functions in place of the C library's.
 ///
 /// # Safety
 /// The requirements are those of `mmap(2)`.
@@ -36,7 +35,10 @@ pub(super) unsafe fn system_mmap(
     offset: i64,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
-    let got = unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) };
+    let got = unsafe {
+        let [protection, flags, fd] = [protection, flags, fd].map(|it| it as usize);
+        system_call(libc::SYS_mmap, [at.expose_provenance(), len, protection, flags, fd, offset as usize])
+    };
     core::ptr::with_exposed_provenance_mut(got as usize)
 }
 
@@ -46,7 +48,7 @@ pub(super) unsafe fn system_mmap(
 /// The requirements are those of `munmap(2)`.
 pub(super) unsafe fn system_munmap(at: *mut c_void, len: usize) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { libc::syscall(libc::SYS_munmap, at, len) as c_int }
+    unsafe { system_call(libc::SYS_munmap, [at.addr(), len, 0, 0, 0, 0]) as c_int }
 }
 
 /// Makes the system call `madvise` directly, for the reason given at [`system_mmap`].
@@ -55,7 +57,7 @@ pub(super) unsafe fn system_munmap(at: *mut c_void, len: usize) -> c_int {
 /// The requirements are those of `madvise(2)`.
 pub(super) unsafe fn system_madvise(at: *mut c_void, len: usize, advice: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { libc::syscall(libc::SYS_madvise, at, len, advice) as c_int }
+    unsafe { system_call(libc::SYS_madvise, [at.addr(), len, advice as usize, 0, 0, 0]) as c_int }
 }
 
 /// Makes the system call `mprotect` directly, for the reason given at [`system_mmap`].
@@ -64,7 +66,7 @@ pub(super) unsafe fn system_madvise(at: *mut c_void, len: usize, advice: c_int) 
 /// The requirements are those of `mprotect(2)`.
 pub(super) unsafe fn system_mprotect(at: *mut c_void, len: usize, protection: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { libc::syscall(libc::SYS_mprotect, at, len, protection) as c_int }
+    unsafe { system_call(libc::SYS_mprotect, [at.addr(), len, protection as usize, 0, 0, 0]) as c_int }
 }
 
 /// Makes the system call `mremap` directly, for the reason given at [`system_mmap`].
@@ -79,7 +81,8 @@ pub(super) unsafe fn system_mremap<T>(
     to: *mut T,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
-    let got = unsafe { libc::syscall(libc::SYS_mremap, at, old_len, new_len, flags, to) };
+    let got =
+        unsafe { system_call(libc::SYS_mremap, [at.addr(), old_len, new_len, flags as usize, to.addr(), 0]) };
     core::ptr::with_exposed_provenance_mut(got as usize)
 }
 
@@ -263,7 +266,7 @@ pub(crate) fn write_fault(at: usize) {
 
 pub(crate) fn lock(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: locking our own range changes no contents.
-    let rc = unsafe { libc::syscall(libc::SYS_mlock2, at.as_ptr(), len, MLOCK_ONFAULT) };
+    let rc = unsafe { system_call(libc::SYS_mlock2, [at.addr().get(), len, MLOCK_ONFAULT, 0, 0, 0]) };
     checked(rc as c_int)
 }
 

@@ -1,11 +1,7 @@
 //! Makes system calls for a program, and returns the kernel's own answer: a value, or a negated errno.
-#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
-#![expect(
-    clippy::cast_sign_loss,
-    clippy::cast_possible_truncation,
-    reason = "numbers of the kernel's interface"
-)]
+#![expect(clippy::cast_sign_loss, reason = "numbers of the kernel's interface")]
 
+use super::call::raw_call;
 use super::linux::{errno, system_madvise, system_mmap, system_mprotect, system_mremap, system_munmap};
 use core::ffi::{c_int, c_void};
 
@@ -66,7 +62,7 @@ pub(crate) unsafe fn raw_mprotect(at: *mut c_void, len: usize, protection: c_int
 /// The requirements are those of `pkey_mprotect(2)`.
 pub(crate) unsafe fn raw_pkey_mprotect(at: *mut c_void, len: usize, protection: c_int, key: c_int) -> isize {
     // SAFETY: the caller's promise.
-    answer(unsafe { libc::syscall(libc::SYS_pkey_mprotect, at, len, protection, key) } as c_int)
+    unsafe { raw_call(libc::SYS_pkey_mprotect, [at.addr(), len, protection as usize, key as usize, 0, 0]) }
 }
 
 /// Makes the system call `mremap` and returns the address or `-errno`.
@@ -93,5 +89,5 @@ pub(crate) fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> 
         None => (libc::SYS_mlockall, [flags as usize, 0, 0]),
     };
     // SAFETY: locking changes no contents.
-    answer(unsafe { libc::syscall(call, first, second, third) } as c_int)
+    unsafe { raw_call(call, [first, second, third, 0, 0, 0]) }
 }

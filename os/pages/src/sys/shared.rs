@@ -3,9 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
+use super::call::system_call;
 use super::files::Descriptor;
 use super::linux::{checked, errno, release, reserve, system_madvise, system_mmap};
-use core::ffi::{CStr, c_int, c_long};
+use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 
 const F_SEAL_FUTURE_WRITE: c_int = 0x10;
@@ -66,7 +67,7 @@ pub(crate) fn collapse(at: NonNull<u8>, len: usize) -> Result<(), i32> {
 /// Populates and locks a range at once, unlike `lock`, which locks each page at its first touch.
 pub(crate) fn lock_now(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: locking our own range changes no contents.
-    let rc = unsafe { libc::syscall(libc::SYS_mlock2, at.as_ptr(), len, 0 as c_long) };
+    let rc = unsafe { system_call(libc::SYS_mlock2, [at.addr().get(), len, 0, 0, 0, 0]) };
     checked(rc as c_int)
 }
 

@@ -321,6 +321,15 @@ impl Linux {
         far
     }
 
+    /// Prepares the eviction of pages from which the program may run code, before it has any. Without this they are
+    /// evicted one by one, and what a device writes to one of them at that moment is lost.
+    pub fn expect_executable(&self) -> Result<(), FaultError> {
+        if self.staging.is_executable() {
+            return Ok(());
+        }
+        self.broker.call(|| self.staging.map_executable(self.faults()))
+    }
+
     fn is_lent(&self) -> bool {
         // Relaxed: pages that were lent get here by way of the pager's lock and the lock of a staging buffer.
         self.lent.load(Ordering::Relaxed)

@@ -18,16 +18,15 @@ type Part = (usize, usize, usize);
 /// The last frames of a staging buffer, into which a fill reads before it moves them into place.
 pub(crate) struct Frames<'a> {
     buffer: StagingGuard<'a>,
-    start: usize,
     len: usize,
 }
 
 impl Staging {
     /// Returns frames for `len` bytes, if a free staging buffer has enough of them.
     pub(crate) fn frames(&self, len: usize) -> Option<Frames<'_>> {
-        self.buffers[..FILLING].iter().enumerate().find_map(|(number, buffer)| {
+        self.buffers[..FILLING].iter().find_map(|buffer| {
             let buffer = buffer.try_lock()?;
-            (buffer.shown >= len).then(|| Frames { buffer, start: self.start_of(number), len })
+            (buffer.plain.shown >= len).then(|| Frames { buffer, len })
         })
     }
 }
@@ -35,7 +34,7 @@ impl Staging {
 impl Frames<'_> {
     /// Returns the address at which the frames are mapped now.
     fn at(&self) -> usize {
-        self.start + self.buffer.shown - self.len
+        self.buffer.plain.end() - self.len
     }
 
     /// Returns the bytes of the frames, which hold contents of evicted pages until the caller overwrites them.
@@ -54,7 +53,7 @@ impl Frames<'_> {
     ) -> Result<(), FaultError> {
         let at = self.at();
         // Also after an error, the staging buffer ends before the frames.
-        self.buffer.shown -= self.len;
+        self.buffer.plain.shown -= self.len;
         let mut all = true;
         parts(&mut |(offset, to, len)| {
             let (moved, why) = faults.take(at + offset, to, len);

@@ -50,7 +50,7 @@ fn occupied_place_loses_no_page() {
         let Some((faults, staging, program)) = moving() else { return };
         let at = program.start().as_ptr().addr();
         fill(&faults, at, 1, 4);
-        by(&faults, at + 2 * page, staging.start_of(0) + 2 * page);
+        by(&faults, at + 2 * page, staging.buffers[0].lock().plain.start + 2 * page);
         assert_eq!(taken(&staging, &faults, at, 4), [1, 2, 3, 4]);
     }
 }
@@ -87,7 +87,7 @@ fn unused_frames_are_dropped() {
         taken(&staging, &faults, at, pages);
     }
     assert!(staging.frames(5 * page).is_none() && staging.frames(4 * page).is_some());
-    assert!(!are_resident(staging.start_of(0) + 4 * page, page));
+    assert!(!are_resident(staging.buffers[0].lock().plain.start + 4 * page, page));
 }
 
 #[test]
@@ -106,8 +106,49 @@ fn guarded_pages_are_copied() {
     let bytes = core::ptr::with_exposed_provenance::<u8>(at);
     // SAFETY: two pages that were filled just now, and can be read.
     assert!(unsafe { core::slice::from_raw_parts(bytes, 2 * page) }.iter().all(|byte| *byte == 5));
-    assert!(!are_resident(staging.start_of(0) + 2 * page, page), "a copied page leaves no frame");
-    assert!(are_resident(staging.start_of(0), 2 * page));
+    assert!(
+        !are_resident(staging.buffers[0].lock().plain.start + 2 * page, page),
+        "a copied page leaves no frame"
+    );
+    assert!(are_resident(staging.buffers[0].lock().plain.start, 2 * page));
+}
+
+/// Changes the protection of pages of a program.
+fn protect(at: usize, pages: usize, protection: i32) {
+    let first = core::ptr::with_exposed_provenance_mut(at);
+    // SAFETY: pages of the test's own, without a reference to them.
+    assert_eq!(unsafe { largesse_pages::raw_mprotect(first, pages * base_page(), protection) }, 0);
+}
+
+/// Returns the number of pages that were moved to each part of the first staging buffer.
+fn moved(staging: &Staging) -> [usize; 2] {
+    let buffer = staging.buffers[0].lock();
+    [buffer.plain.shown, buffer.executable.shown].map(|bytes| bytes / base_page())
+}
+
+// Seen to fail without the executable part: all pages are copied.
+#[test]
+fn executable_pages_are_moved() {
+    let Some((faults, staging, program)) = moving() else { return };
+    let (page, at) = (base_page(), program.start().as_ptr().addr());
+    let run = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    protect(at, 6, run);
+    fill(&faults, at, 1, 6);
+    assert_eq!(taken(&staging, &faults, at, 6), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(moved(&staging), [0, 0]);
+    staging.map_executable(&faults).unwrap();
+    fill(&faults, at, 1, 6);
+    assert_eq!(taken(&staging, &faults, at, 6), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(moved(&staging), [0, 6]);
+    protect(at + 2 * page, 2, libc::PROT_READ | libc::PROT_WRITE);
+    protect(at + 5 * page, 1, libc::PROT_READ | libc::PROT_EXEC);
+    fill(&faults, at, 1, 6);
+    assert_eq!(taken(&staging, &faults, at, 6), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(moved(&staging), [2, 9]);
+    fill(&faults, at, 1, BATCH);
+    protect(at, BATCH, run);
+    assert_eq!(taken(&staging, &faults, at, BATCH).last(), Some(&64));
+    assert_eq!(moved(&staging), [2, 0], "surplus frames are dropped");
 }
 
 /// Returns staging buffers to which pages are copied, as before Linux 6.8; `None` where the kernel does not keep pages
