@@ -354,7 +354,7 @@ fn jskeus_functions_and_methods_become_machine_code() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-// Seen to fail when `read_for` does not compare the slot's index with the class: the other slot is read.
+// After the class is defined again, its slots are in another order.
 #[test]
 fn functions_that_read_a_slot_look_at_the_class() {
     with_lisp(|lisp| {
@@ -376,7 +376,6 @@ fn functions_that_read_a_slot_look_at_the_class() {
     });
 }
 
-// Seen to fail when `reset-normals` does not ask whether the methods are the library's.
 #[test]
 fn a_program_s_method_for_normals_is_called() {
     with_lisp(|lisp| {
