@@ -353,3 +353,85 @@ fn jskeus_functions_and_methods_become_machine_code() {
     });
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+// After the class is defined again, its slots are in another order.
+#[test]
+fn functions_that_read_a_slot_look_at_the_class() {
+    with_lisp(|lisp| {
+        define_in_library(lisp, "(defclass spot :super object :slots (at kind))");
+        let made = "(let ((s (instantiate spot))) (setslot s spot 'at 5) (setslot s spot 'kind 6) s)";
+        let read = format!("(let ((s {made})) (list (spot-at s) (spot-at s) (spot-kind s)))");
+        assert_eq!(value(lisp, &read), "(5 5 6)");
+        assert!(error(lisp, "(spot-at 7)").contains("object of the class"));
+        assert!(error(lisp, "(spot-at)").contains("too few arguments"));
+        value(lisp, "(defclass large-spot :super spot :slots (size))");
+        assert_eq!(
+            value(lisp, "(let ((s (instantiate large-spot))) (setslot s spot 'at 8) (spot-at s))"),
+            "8"
+        );
+        value(lisp, "(defclass spot :super object :slots (kind at))");
+        assert_eq!(value(lisp, &read), "(5 5 6)");
+        value(lisp, "(defun spot-at (s) 'mine)");
+        assert_eq!(value(lisp, &read), "(mine mine 6)");
+    });
+}
+
+#[test]
+fn a_program_s_method_for_normals_is_called() {
+    with_lisp(|lisp| {
+        value(lisp, "(setq c (make-cube 1 2 3) resets 0)");
+        let turned = "(progn (send c :rotate 0.5 :x) (send c :worldcoords) \
+            (mapcar #'(lambda (f) (list (send f :normal) (send f :distance #f(1 2 3)))) (send c :faces)))";
+        let sent = "(progn (send-all (send c :faces) :reset-normal) \
+            (mapcar #'(lambda (f) (list (send f :normal) (send f :distance #f(1 2 3)))) (send c :faces)))";
+        let quick = value(lisp, turned);
+        assert_eq!(value(lisp, sent), quick);
+        value(lisp, "(defmethod face (:reset-normal () (incf resets) (send-super :reset-normal)))");
+        value(lisp, turned);
+        assert_eq!(value(lisp, "resets"), "6");
+        value(lisp, "(defmethod polygon (:reset-normal () (incf resets 10) normal))");
+        value(lisp, turned);
+        assert_eq!(value(lisp, "resets"), "72");
+    });
+}
+
+#[test]
+fn chained_frames_are_products() {
+    with_lisp(|lisp| {
+        value(
+            lisp,
+            "(defun placed (angle axis &rest pos) \
+               (make-coords :pos (apply #'float-vector pos) :rot (rotation-matrix angle axis)))",
+        );
+        value(lisp, "(setq a (placed 0.3 :x 1 2 3) b (placed 0.7 :y 4 5 6))");
+        let product = "(list (m* (send a :worldrot) (send b :worldrot)) \
+            (v+ (send a :worldpos) (transform (send a :worldrot) (send b :worldpos))))";
+        let (product, both) = (value(lisp, product), "(list (send p :worldrot) (send p :worldpos))");
+        for call in ["(transform-coords a b)", "(transform-coords a b (send b :copy-coords))"] {
+            assert_eq!(value(lisp, &format!("(let ((p {call})) {both})")), product, "{call}");
+        }
+        // The result may be an operand.
+        assert_eq!(value(lisp, &format!("(let ((p (transform-coords a b a))) {both})")), product);
+        value(lisp, "(setq a (placed 0.3 :x 1 2 3))");
+        assert_eq!(value(lisp, &format!("(let ((p (transform-coords a b b))) {both})")), product);
+        // Frames in the plane, and what is no frame.
+        let flat = "(let ((p (instance coordinates :create 2))) (transform-coords p p) (send p :worldpos))";
+        assert_eq!(value(lisp, flat), "#f(0.0 0.0)");
+        assert!(error(lisp, "(transform-coords 1 a a)").contains("object of the class"));
+    });
+}
+
+#[test]
+fn messages_to_all() {
+    with_lisp(|lisp| {
+        value(lisp, "(defclass cell :super object :slots (n))");
+        value(lisp, "(defmethod cell (:add (&optional (by 1)) (setq n (+ (or n 0) by))))");
+        value(lisp, "(setq cells (list (instantiate cell) (instantiate cell)))");
+        assert_eq!(value(lisp, "(list (send-all cells :add) (send-all cells :add 5))"), "((1 1) (6 6))");
+        assert_eq!(value(lisp, "(list (send-all nil :add) (send-all 5 :add))"), "(nil nil)");
+        assert_eq!(value(lisp, "(send-all (cons (car cells) 7) :add)"), "(7)");
+        assert!(error(lisp, "(send-all cells :subtract)").contains("no method :subtract"));
+        assert!(error(lisp, "(send-all cells)").contains("message"));
+        assert!(error(lisp, "(send-all '(1 2) :add)").contains("no method :add"));
+    });
+}

@@ -18,12 +18,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
         let mut message = between.iter().copied().chain(last.iter());
         let Some(selector) = message.next() else { return cx.type_error("message", last) };
         let first = cx.mark();
+        cx.push(args[0])?;
+        cx.push(selector)?;
         for value in message {
             cx.push(value)?;
         }
         let count = cx.above(first);
-        cx.send_pushed(args[0], selector, first, count)
+        cx.send_in_place(Context::place(first), count)
     }),
+    builtin("LARGESSE::SEND-EACH", 2, 2, send_each),
     builtin("SEND-MESSAGE", 3, MANY, |cx, args| {
         // The arguments are (object class selector . arguments).
         if !cx.is_class(args[1]) {
@@ -142,6 +145,41 @@ impl Context {
         }
         self.apply(define, &[name, class]).map(|_| ())
     }
+}
+
+/// Implements `(send-each objects message)`: sends a message, a list of selector and arguments, to each object, and
+/// returns the list of the answers. As for `mapcar`, an atom ends the list.
+fn send_each(cx: &mut Context, args: Args<'_>) -> Answer {
+    let (message, answers) = (args[1], cx.mark());
+    let mut rest = args[0];
+    // The rest of the objects, the head of the answers, and their last cons.
+    cx.push(rest)?;
+    cx.push(Value::NIL)?;
+    cx.push(Value::NIL)?;
+    while rest.is_cons() {
+        if !message.is_cons() {
+            return cx.type_error("message", message);
+        }
+        let mark = cx.mark();
+        cx.push(rest.get(0))?;
+        for value in message.iter() {
+            cx.push(value)?;
+        }
+        rest = rest.get(1);
+        cx.put_root(answers, rest);
+        let count = cx.above(mark);
+        let answer = cx.send_in_place(Context::place(mark), count)?;
+        cx.release(mark);
+        let link = cx.cons(answer, Value::NIL)?;
+        let end = cx.root(answers, 2);
+        if end.is_nil() {
+            cx.set_root(answers, 1, link);
+        } else {
+            end.set(1, link);
+        }
+        cx.set_root(answers, 2, link);
+    }
+    Ok(cx.root(answers, 1))
 }
 
 fn class_slot(cx: &mut Context, class: Value, slot: usize) -> Answer {

@@ -22,6 +22,7 @@ mod generate;
 mod jit;
 mod made;
 mod passed;
+mod reader;
 mod refused;
 mod runtime;
 mod slot;
@@ -44,7 +45,7 @@ use refused::Refused;
 
 pub(crate) const BUILTINS: &[Builtin] =
     &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble)];
-pub(crate) use warm::BUILTINS as LIBRARY_BUILTINS;
+pub(crate) use warm::{BUILTINS as LIBRARY_BUILTINS, is_own_method};
 
 /// Returns the source of an interpreted or compiled function.
 fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<FunctionSource, Exit> {

@@ -86,8 +86,7 @@ helpers! {
         let code = if function.is_symbol_object() { function.get(symbol::FUNCTION) } else { function };
         let value = if code.is(ObjectKind::Builtin) {
             if function == cx.world.names.send && count >= 2 {
-                let class = cx.world.class_of(cx.root(first, 0));
-                cx.send_in_place(class, arguments, count)?
+                cx.send_in_place(arguments, count)?
             } else {
                 // Its object is not used after the call has begun, so that nothing need keep it alive.
                 let arguments = cx.arguments(first, count);
@@ -312,8 +311,7 @@ helpers! {
     /// Sends a message, given (object selector . arguments).
     Send send(arguments: *mut Value, count: usize) |cx, arguments, count| {
         let mark = cx.mark();
-        let class = cx.world.class_of(cx.root(cx.mark_at(arguments), 0));
-        let value = cx.send_in_place(class, arguments, count)?;
+        let value = cx.send_in_place(arguments, count)?;
         cx.release(mark);
         Ok(value)
     };
@@ -325,7 +323,7 @@ helpers! {
         // The class is no longer needed: object and selector are to lie side by side.
         let place = arguments.wrapping_add(1);
         cx.put_root(cx.mark_at(place), object);
-        let value = cx.send_in_place(above, place, count - 1)?;
+        let value = cx.send_in_place_as(above, place, count - 1)?;
         cx.release(mark);
         Ok(value)
     };
@@ -342,7 +340,7 @@ helpers! {
             }
         }
         let more = cx.above(mark);
-        let value = cx.send_in_place(above, Context::place(mark), more)?;
+        let value = cx.send_in_place_as(above, Context::place(mark), more)?;
         cx.release(mark);
         Ok(value)
     };
@@ -363,10 +361,28 @@ fn superclass(cx: &mut Context, class: Value) -> Answer {
 }
 
 impl Context {
-    /// Sends a message, given adjacent roots (object selector . arguments), to the method of `class`. Machine code takes
-    /// its arguments (object owner . arguments) from the same roots.
+    /// Sends a message, given adjacent roots (object selector . arguments). Machine code takes its arguments (object owner
+    /// . arguments) from the same roots.
     #[inline]
-    fn send_in_place(&mut self, class: Value, arguments: *mut Value, count: usize) -> Answer {
+    pub(crate) fn send_in_place(&mut self, arguments: *mut Value, count: usize) -> Answer {
+        let first = self.mark_at(arguments);
+        let (object, selector) = (self.root(first, 0), self.root(first, 1));
+        let class = self.world.class_of(object);
+        // The object's class derives from the owner, in which the method was found.
+        if (object.is(ObjectKind::Instance) || object.is(ObjectKind::Array))
+            && let Some((owner, definition)) = self.find_method(class, selector)
+            && definition.is(ObjectKind::Compiled)
+        {
+            self.push(definition)?;
+            self.put_root(self.mark_at(arguments.wrapping_add(1)), owner);
+            return self.call_compiled(definition, first, count);
+        }
+        self.send_as(class, object, selector, self.mark_at(arguments.wrapping_add(2)), count - 2)
+    }
+
+    /// As [`Context::send_in_place`], for the method that `class` has, which need not be the object's.
+    #[inline]
+    fn send_in_place_as(&mut self, class: Value, arguments: *mut Value, count: usize) -> Answer {
         let first = self.mark_at(arguments);
         let (object, selector) = (self.root(first, 0), self.root(first, 1));
         if !class.is_nil()

@@ -67,8 +67,8 @@ impl Context {
         self.world.warm.changed();
     }
 
-    /// Returns the machine code of a definition that this thread calls, if there is any. Generates the code of a
-    /// definition of the library in which the thread evaluated much.
+    /// Returns the machine code of a definition that this thread calls, if there is any, or the index of a slot that it only
+    /// reads. Generates the code of a definition of the library in which the thread evaluated much.
     #[inline]
     pub(crate) fn warmed(
         &mut self,
@@ -109,6 +109,18 @@ impl Context {
         method: Option<(Value, Value)>,
         evaluated: u32,
     ) -> Result<Option<Value>, Exit> {
+        // At the first call.
+        if evaluated == 0
+            && method.is_none()
+            && !self.stepping
+            && let Some(index) = self.reader(lambda)
+        {
+            let epoch = self.world.warm.epoch.load(Ordering::Acquire);
+            if lock(&self.world.warm.state).known.contains(&definition) {
+                called(&mut self.called, definition, epoch).function = index.0;
+                return Ok(Some(index));
+            }
+        }
         let limit = self.global_value(self.world.names.compile_after).as_fixnum();
         if self.stepping || limit.is_none_or(|limit| i64::from(evaluated) < limit) {
             return Ok(None);
@@ -260,6 +272,13 @@ fn library_method(cx: &mut Context, args: Args<'_>) -> Answer {
         cx.replace_method(args[0], args[1], code, list)?;
     }
     Ok(list)
+}
+
+/// Returns whether a class defines a method for a selector, by the definition with which the library starts.
+pub(crate) fn is_own_method(cx: &Context, of: Value, selector: Value) -> bool {
+    let method = of.slot(class::slot::METHODS).iter().find(|method| method.car() == selector);
+    let Some(list) = method.map(|method| interpreted(method.cdr())) else { return false };
+    lock(&cx.world.warm.state).own_methods.contains(&list)
 }
 
 /// Returns the definition that a class has for a selector.

@@ -36,12 +36,22 @@ impl Context {
     #[inline]
     pub(crate) fn call_list(&mut self, function: Value, first: RootMark, count: usize) -> Answer {
         match self.lambda_of(function) {
-            Some(lambda) => match self.warmed(function, lambda, None)? {
-                Some(compiled) => self.call_compiled(compiled, first, count),
-                None => self.counted(function, |it| {
+            Some(lambda) => {
+                match self.warmed(function, lambda, None)? {
+                    Some(compiled) if compiled.is_object() => {
+                        return self.call_compiled(compiled, first, count);
+                    }
+                    Some(index) if count == 1 => {
+                        if let Some(value) = self.read_for(lambda, index, self.root(first, 0)) {
+                            return Ok(value);
+                        }
+                    }
+                    _ => {}
+                }
+                self.counted(function, |it| {
                     it.call_lambda(lambda.car(), lambda.cdr(), Value::NIL, false, first, count)
-                }),
-            },
+                })
+            }
             None => self.not_a_function(function),
         }
     }

@@ -84,6 +84,10 @@ impl Mesh {
         let (mut from, mut to) = (self.0.vertices()[0], to_ours * other.0.vertices()[0]);
         let reach = Cell::new(from.distance(to));
         self.pairs(other, &to_ours, &reach, |a, b| {
+            // The box of a moved triangle is smaller than its moved box, by which the pair was found.
+            if gap(&a.local_aabb(), &b.local_aabb()) > reach.get() {
+                return true;
+            }
             match query::closest_points(&Pose::IDENTITY, &a, &Pose::IDENTITY, &b, reach.get()) {
                 Ok(ClosestPoints::WithinMargin(p, q)) if p.distance(q) < reach.get() => {
                     (from, to) = (p, q);

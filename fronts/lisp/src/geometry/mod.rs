@@ -20,6 +20,7 @@ mod ears;
 mod hull;
 mod interference;
 mod measures;
+mod moves;
 mod parts;
 mod ring;
 mod spaced;
@@ -37,6 +38,8 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("GEOMETRY::SOLID-MEASURES", 2, 2, measures::solid_measures),
     builtin("GEOMETRY::MEASURE-EDGES", 2, 2, measures::measure_edges),
     builtin("GEOMETRY::MOVE-POINTS", 4, 4, measures::move_points),
+    builtin("GEOMETRY::CHAIN-FRAMES", 4, 4, moves::chain_frames),
+    builtin("GEOMETRY::RESET-NORMALS", 3, 3, moves::reset_normals),
     builtin("GEOMETRY::LOCATE-IN-RING", 6, 6, interference::locate_in_ring),
     builtin("GEOMETRY::COMMON-BOX", 2, 2, interference::common_box),
     builtin("GEOMETRY::EDGES-CROSS-P", 6, 6, interference::edges_cross_p),

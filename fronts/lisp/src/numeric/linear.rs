@@ -60,7 +60,7 @@ pub(super) fn multiply(a: &[f64], b: &[f64], columns: usize, out: &mut [f64]) {
 
 /// Returns `a b` of two matrices in space, with the roundings of [`multiply`].
 #[inline]
-pub(super) fn times(a: &[f64; 9], b: &[f64; 9]) -> [f64; 9] {
+pub(crate) fn times(a: &[f64; 9], b: &[f64; 9]) -> [f64; 9] {
     std::array::from_fn(|at| {
         let (row, column) = (at / 3 * 3, at % 3);
         0.0 + a[row] * b[column] + a[row + 1] * b[column + 3] + a[row + 2] * b[column + 6]

@@ -3,15 +3,15 @@
 mod angles;
 mod decompose;
 mod eigenvalues;
-mod linear;
+pub(crate) mod linear;
 mod lu;
 mod lu_in_place;
-mod matrix;
+pub(crate) mod matrix;
 pub(crate) mod point;
 mod room;
 mod rows;
 mod statistics;
-mod vectors;
+pub(crate) mod vectors;
 
 use crate::builtin::{Builtin, MANY, builtin};
 

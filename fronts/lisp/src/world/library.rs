@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Forms evaluated in a definition after which it is compiled, unless `sys:*compile-after*` says otherwise.
-pub(crate) const MUCH: i64 = 2000;
+pub(crate) const MUCH: i64 = 8000;
 
 /// Number of entries of a thread's table of called definitions, each a [`CalledDefinition`].
 const CALLED: usize = 4096;
@@ -30,7 +30,7 @@ pub(crate) struct CalledDefinition {
     pub(crate) evaluated: u32,
     /// Number of evaluated forms at which it is next compared with the limit.
     pub(crate) due: u32,
-    /// The machine code, or nil if there is none yet.
+    /// The machine code, or nil if there is none yet; for a function that only reads a slot, the index of the slot.
     pub(crate) function: u64,
 }
 

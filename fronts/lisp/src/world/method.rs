@@ -16,17 +16,19 @@ impl Context {
         let cached = &self.methods[place];
         if cached.epoch == epoch && cached.class == class.0 && cached.selector == selector.0 {
             self.method_hits += 1;
-            return Some((Value(cached.found.0), Value(cached.found.1)));
+            let (owner, definition) = (Value(cached.found.0), Value(cached.found.1));
+            return (!owner.is_nil()).then_some((owner, definition));
         }
         self.method_misses += 1;
-        let (owner, definition) = look_up(class, selector)?;
+        let found = look_up(class, selector);
         // Relaxed: `methods_changed` has emptied the caches.
         if !self.world.caches_methods.load(Ordering::Relaxed) {
-            return Some((owner, definition));
+            return found;
         }
+        let (owner, definition) = found.unwrap_or((Value::NIL, Value::NIL));
         self.methods[place] =
             CachedMethod { epoch, class: class.0, selector: selector.0, found: (owner.0, definition.0) };
-        Some((owner, definition))
+        found
     }
 
     /// Invalidates every thread's method cache.

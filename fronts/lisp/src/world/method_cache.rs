@@ -11,12 +11,15 @@ pub(crate) struct CachedMethod {
     pub(super) epoch: u64,
     pub(super) class: u64,
     pub(super) selector: u64,
-    /// The class that defines the method, and its definition.
+    /// The class that defines the method, and its definition; nil, if no class does.
     pub(super) found: (u64, u64),
 }
 
 /// Returns the index of the entry for a class and a selector.
 #[inline]
 pub(super) fn place(class: Value, selector: Value) -> usize {
-    ((class.0 >> 4) ^ (selector.0 >> 6)) as usize % CACHED_METHODS
+    // The upper bits of a product by this number depend on all bits of both addresses.
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = (class.0 ^ selector.0.rotate_left(24)).wrapping_mul(MIX);
+    (mixed >> (64 - CACHED_METHODS.ilog2())) as usize
 }

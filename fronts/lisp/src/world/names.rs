@@ -91,6 +91,7 @@ names! {
     minus "-",
     block "BLOCK",
     send "SEND",
+    slot "SLOT",
     unquote "LARGESSE:UNQUOTE",
     splice "LARGESSE:SPLICE",
     nomethod ":NOMETHOD",
