@@ -9,9 +9,11 @@ different. `--write` corrects values; a new constant has to be described by hand
 `sensitivity`, and writes the largest change of the time that a program waits to the table. For that it makes a copy of
 the sources in target/constants, in which each constant is a function that an environment variable scales: the library
 itself has no such switch. `--measure-real` then does the same for those without an effect there, with two programs
-on `memory:` and on a file in /var/tmp. It needs a machine without other work for twenty minutes. Its
-columns are in parentheses.
+on `memory:` and on a file in /var/tmp. `--measure-real` needs an idle machine for an hour, writes its numbers in
+parentheses, and passes over rows that have some: it goes on where it was interrupted.
 """
+import contextlib
+import math
 import os
 import pathlib
 import re
@@ -231,8 +233,12 @@ def measure_real():
         words = [target / "release/largesse", "run", "--local", local, "--far", stores[store], "--", "sh",
                  ROOT / "benches/programs/c/far/run.sh", program, "--scale", scale]
         library = {"LARGESSE_LIBRARY": str(target / "preload/liblargesse.so")}
-        ran = subprocess.run(words, env={**os.environ, **library, **knob}, capture_output=True, text=True, timeout=60)
-        return float(re.search(r'"seconds":([0-9.e-]+)', ran.stdout)[1])
+        environ = {**os.environ, **library, **knob}
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            ran = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60)
+            if took := re.search(r'"seconds":([0-9.e-]+)', ran.stdout):
+                return float(took[1])
+        return math.inf # the value is outside of what the code permits
 
     usual_times = {(store, program): [] for store in stores for program in REAL}
     for file, constant in made:
@@ -248,7 +254,7 @@ def measure_real():
                     both = [half / usual - 1, twice / usual - 1]
                 usual_times[store, program].append(usual)
                 largest = [max(pair, key=abs) for pair in zip(largest, both)]
-            cells += [f"({it * 100:+.0f} %)" for it in largest]
+            cells += ["(refused)" if it == math.inf else f"({it * 100:+.0f} %)" for it in largest]
         write_row(file, constant, cells)
     for (store, program), times in usual_times.items():
         apart = [abs(one / statistics.median(times) - 1) * 100 for one in times]

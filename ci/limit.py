@@ -18,7 +18,8 @@ half their peak. It says how each ended, the most memory that was resident, and 
 takes ten minutes.
 
 `cost` runs four programs that fit under a limit of 8 GiB, in turns with runs without a limit, and says by how much they
-are slower, also in time of the processor, and how many bytes more they need. It takes 15 minutes and a machine without other work.
+are slower, in elapsed and in processor time, and how many bytes more they need. It takes 15 minutes and a machine
+without other work.
 
 `change-over` says how long blocks cannot be allocated while 0.9 GiB and 3.6 GiB of them become far. It takes a minute.
 
@@ -211,12 +212,18 @@ def half(args, programs, folder):
 def local(args, programs, folder):
     table = Table("local", args.csv)
     logs = args.log or folder
-    for name, words in programs.all:
-        alone = Run(MOST_MIB, words, args.seconds, logs / "alone.log")
-        mib, report = alone.programs // 2, folder / "report.json"
+    logs.mkdir(parents=True, exist_ok=True)
+    for number, (name, words) in enumerate(programs.all):
+        log = logs / f"{number:02} {name.replace(':', '').replace(' ', '-')}"
+        alone = Run(MOST_MIB, words, args.seconds, log.with_name(f"{log.name} alone.log"))
+        if alone.status != 0 or not alone.output.strip():
+            print(f"{name}: ends with {alone.status} without any limit", flush=True)
+            continue
+        mib, report = alone.programs // 2, folder / f"report-{number}.json"
         far = [LARGESSE, "run", "--local", f"{mib}M", "--far", f"file:{folder}/far", "--report", report, "--", *words]
-        ran = Run(MOST_MIB, far, args.seconds, logs / "local.log")
-        uncovered = json.loads(report.read_text())["far"]["uncovered_bytes"] >> 20
+        ran = Run(MOST_MIB, far, args.seconds, log.with_name(f"{log.name} local.log"))
+        counted = report.exists() and json.loads(report.read_text())["far"]
+        uncovered = counted["uncovered_bytes"] >> 20 if counted else "unknown"
         for setting, values in (
             ("alone", {"peak": alone.programs}),
             ("--local", {"local": mib, "peak": ran.programs, "not far": uncovered}),
@@ -231,7 +238,7 @@ def local(args, programs, folder):
 
 
 def timed(words):
-    """Seconds, seconds of the processor, and the largest resident set in KiB of one run of a program."""
+    """Seconds, processor seconds, and the largest resident set in KiB of one run of a program."""
     began = time.monotonic()
     child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)

@@ -386,6 +386,9 @@ fn a_program_s_method_for_normals_is_called() {
             (mapcar #'(lambda (f) (list (send f :normal) (send f :distance #f(1 2 3)))) (send c :faces)))";
         let quick = value(lisp, turned);
         assert_eq!(value(lisp, sent), quick);
+        // The names of the classes are variables of the program, too.
+        let turned_by = |face: &str| value(lisp, &format!("(let ((face {face})) {turned} 1)"));
+        assert_eq!(["nil", "5", "#(1)"].map(turned_by), ["1"; 3]);
         value(lisp, "(defmethod face (:reset-normal () (incf resets) (send-super :reset-normal)))");
         value(lisp, turned);
         assert_eq!(value(lisp, "resets"), "6");

@@ -253,8 +253,8 @@ impl LimitWatch {
         pause.min(large).min(waits).clamp(PAUSES.0, PAUSES.1).min(lost)
     }
 
-    /// Returns the bytes that were free before the reserve at the last reading, and that far memory may not fill within
-    /// its bound without any further look: only these are left for other memory.
+    /// Returns the bytes that were left before the reserve at the last reading, less those that far memory may still fill
+    /// within its bound: only these are left for other memory.
     fn unclaimed(&self) -> u64 {
         let claim = if heap::far().is_some() { self.local.saturating_sub(far_resident()) } else { 0 };
         self.left.before_reserve.saturating_sub(claim)

@@ -110,7 +110,8 @@ pub(crate) fn write(path: &str) {
     });
 }
 
-/// The counters of which the report shows the values at the end of an interval. Of all others it shows the increase.
+/// The counters that are levels: the report shows their values at the end of an interval. Of all others it shows the
+/// increase.
 const NOW: [Count; 12] = [
     Count::LocalBytes,
     Count::ResidentBytes,

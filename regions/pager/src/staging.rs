@@ -6,8 +6,9 @@
 //! and dropped (`copied.rs`): pages to which the program itself may not write (a collector's barrier, a guard), and all
 //! pages before Linux 6.8.
 //!
-//! The kernel moves pages only between mappings of the same protection. For pages from which code may run each staging
-//! buffer has a second part, which is executable, too, and which is mapped when the program has such memory.
+//! The kernel moves pages only between mappings of the same protection. Each staging buffer therefore has a second,
+//! executable part for pages from which code may run, which is mapped when the program first has such memory. Fills of
+//! such pages reuse no frames: they are copied.
 //!
 //! # Occupied places
 //! A page cannot be moved to an address that has a page already. Linux 6.18 also reports this by mistake: if it must
@@ -50,6 +51,8 @@ pub(crate) struct Staging {
     range: Reserved,
     /// Whether the executable parts are mapped.
     is_executable: AtomicBool,
+    /// Whether the kernel has refused to map them.
+    is_refused: AtomicBool,
     /// The staging buffers. Each belongs to the thread that holds its lock.
     buffers: [RankedMutex<StagingBuffer, STAGING>; BUFFERS],
     /// Whether the kernel can move a page from one address to another (`UFFDIO_MOVE`, Linux 6.8 and later).
@@ -165,8 +168,9 @@ impl Staging {
             buffers.push(RankedMutex::new(StagingBuffer { copies, plain, executable, is_executable: false }));
         }
         let buffers = buffers.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
-        let (is_executable, kept) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Ok(Staging { range, is_executable, buffers, moves: false, respects: false, kept })
+        let [is_executable, is_refused] = [false; 2].map(AtomicBool::new);
+        let kept = AtomicUsize::new(0);
+        Ok(Staging { range, is_executable, is_refused, buffers, moves: false, respects: false, kept })
     }
 
     /// Registers the addresses of the staging buffers with `faults`, since the kernel moves pages only to registered
@@ -182,12 +186,24 @@ impl Staging {
         self.is_executable.load(Ordering::Acquire)
     }
 
+    /// Returns whether the parts for pages from which code may run are of use and not mapped yet.
+    pub(crate) fn lacks_executable(&self) -> bool {
+        // Relaxed: after a refusal, another try is only slower.
+        self.moves && !self.is_executable() && !self.is_refused.load(Ordering::Relaxed)
+    }
+
     /// Maps the parts for pages from which code may run, and registers them with `faults`. If the kernel refuses, such
     /// pages are copied. Two threads may do it at the same time.
     pub(crate) fn map_executable(&self, faults: &Userfault) -> Result<(), FaultError> {
-        if !self.moves || self.is_executable() {
-            return Ok(());
+        let done = self.map_executable_parts(faults);
+        match done {
+            Ok(()) => self.is_executable.store(true, Ordering::Release),
+            Err(_) => self.is_refused.store(true, Ordering::Relaxed), // Relaxed: as in `lacks_executable`
         }
+        done
+    }
+
+    fn map_executable_parts(&self, faults: &Userfault) -> Result<(), FaultError> {
         let len = parts_len();
         let start = core::ptr::with_exposed_provenance_mut(self.range.start().as_ptr().addr() + len);
         let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
@@ -198,9 +214,7 @@ impl Staging {
         }
         largesse_pages::advise_mapping(start, len, PageKind::Small)
             .map_err(|error| FaultError(error.errno))?;
-        faults.register(start.addr(), len)?;
-        self.is_executable.store(true, Ordering::Release);
-        Ok(())
+        faults.register(start.addr(), len)
     }
 
     /// Finds out whether the kernel can move pages from one address to another (Linux 6.8 and later), by moving one. If
@@ -251,7 +265,7 @@ impl Staging {
     ) -> Result<(), PagerError> {
         let mut buffer = self.free_buffer();
         let (mut done, mut most, mut cleared) = (0, len, None);
-        // Where the other part of the buffer was tried, and how many bytes at once.
+        // Offset and length at which the other part was tried last. Each pair is tried once, so that the loop ends.
         let mut switched = None;
         while done < len {
             let part = most.min(len - done);

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Least value of `--local`, in bytes, that `largesse run` accepts; `EVERYTHING` is enough for every program.
 const LEAST_LOCAL: u64 = 1 << 20;
 const EVERYTHING: u64 = 1 << 50;
-/// The value of `mechanism` in a report whose store makes its transfers by io_uring.
+/// Number of io_uring among the mechanisms of transfers (`largesse_store::Mechanism`), as a report shows it.
 const IO_URING: u64 = 1;
 /// Number of bytes of a control group that stay free, since a program does not need the same in each run.
 const SPARE: u64 = 2 << 20;
@@ -58,7 +58,7 @@ pub(super) struct FarColumn {
 
 /// The memory of a program under Largesse, in bytes. `data` is the part that can be far; `own` is what a control group
 /// is charged in addition, for the program and for Largesse, without the memory of transfers in flight. Without a
-/// group it is the resident memory instead, which nothing is subtracted for.
+/// control group it is the resident memory beyond `data`, and no column uses it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Footprint {
     pub(super) data: u64,
@@ -83,10 +83,10 @@ pub(super) struct FarPlan<'a> {
     pub(super) guard: Option<&'a RefCell<Guard>>,
 }
 
-/// Returns the size in bytes of the memory of transfers in flight, which is needed in addition to `local` bytes of
-/// local memory: a thirty-second of it for reads, and another one for writes, within bounds.
-fn transfers(local: u64) -> u64 {
-    MOST_TRANSFERS.iter().map(|&most| (local / 32).clamp(LEAST_TRANSFERS, most)).sum()
+/// Returns the largest size in bytes of the memory of transfers in flight, which is needed in addition to at most `bytes`
+/// bytes of local memory: a thirty-second of it for reads, and another one for writes, within bounds.
+fn transfers(bytes: u64) -> u64 {
+    MOST_TRANSFERS.iter().map(|&most| (bytes / 32).clamp(LEAST_TRANSFERS, most)).sum()
 }
 
 /// Returns the folder of a store in a file, or `None` for other stores.
@@ -248,8 +248,11 @@ impl<'a> FarPlan<'a> {
         let data = known.or(run.more["far"]["resident_bytes"].as_u64()).filter(|bytes| *bytes > 0);
         let data = data.ok_or("uses no far memory: it has no block of 64 KiB or more")?;
         let charged = run.more.get("group").and_then(|group| group["peak_bytes"].as_u64());
-        // io_uring has all of the memory of transfers, also while there are none.
+        // With io_uring the memory of all transfers is allocated at the start, so that the peak contains it.
         let in_rings = if run.more["far"]["mechanism"] == IO_URING { transfers(EVERYTHING) } else { 0 };
-        Ok(Footprint { data, own: charged.unwrap_or(run.peak.bytes()).saturating_sub(data + in_rings) })
+        // The smaller of two upper bounds: the group is also charged for page cache that this run filled, and resident
+        // memory has pages of libraries that other groups are charged for.
+        let most = charged.map_or(run.peak.bytes(), |peak| peak.min(run.peak.bytes()));
+        Ok(Footprint { data, own: most.saturating_sub(data + in_rings) })
     }
 }

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::value::{ObjectKind, Value, flag, symbol};
 use crate::world::class;
 
-/// The name of the class and that of the slot in the body of a reader.
+/// Returns the name of the class and that of the slot in a reader's body.
 fn names(lambda: Value) -> (Value, Value) {
     let operands = lambda.cdr().car().cddr();
     (operands.car(), operands.cadr().cadr())
@@ -33,7 +33,7 @@ impl Context {
             && quoted.car() == self.world.names.quote
             && quoted.cddr().is_nil();
         let (name, slot) = names(lambda);
-        if !is_reader || !name.is_symbol_object() {
+        if !is_reader || !name.is_symbol_object() || name == parameter {
             return None;
         }
         let class = self.global_value(name);
@@ -41,12 +41,17 @@ impl Context {
         index.map(|index| Value::fixnum(index as i64))
     }
 
-    /// Reads the slot of an object for a reader, if the slot still has the index.
+    /// Returns the value of the slot, or `None` if the object is not of the class, the slot has another index now, or the
+    /// program has defined another function `slot`.
     #[inline]
     pub(crate) fn read_for(&self, lambda: Value, index: Value, object: Value) -> Option<Value> {
         let (name, slot) = names(lambda);
         let index = usize::try_from(index.as_fixnum()?).ok()?;
-        if !name.is_symbol_object() || !(object.is(ObjectKind::Instance) || object.is(ObjectKind::Array)) {
+        let is_builtin = self.world.names.slot.get(symbol::FUNCTION).is(ObjectKind::Builtin);
+        if !is_builtin
+            || !name.is_symbol_object()
+            || !(object.is(ObjectKind::Instance) || object.is(ObjectKind::Array))
+        {
             return None;
         }
         let class = self.global_value(name);

@@ -380,7 +380,8 @@ impl Context {
         self.send_as(class, object, selector, self.mark_at(arguments.wrapping_add(2)), count - 2)
     }
 
-    /// As [`Context::send_in_place`], for the method that `class` has, which need not be the object's.
+    /// Sends a message as [`Context::send_in_place`] does, but looks the method up in `class`, which need not be the
+    /// object's class.
     #[inline]
     fn send_in_place_as(&mut self, class: Value, arguments: *mut Value, count: usize) -> Answer {
         let first = self.mark_at(arguments);

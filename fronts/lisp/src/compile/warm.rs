@@ -109,13 +109,13 @@ impl Context {
         method: Option<(Value, Value)>,
         evaluated: u32,
     ) -> Result<Option<Value>, Exit> {
-        // At the first call.
+        // At the first call. The epoch is read before the definition, which may change at any time.
+        let epoch = self.world.warm.epoch.load(Ordering::Acquire);
         if evaluated == 0
             && method.is_none()
             && !self.stepping
             && let Some(index) = self.reader(lambda)
         {
-            let epoch = self.world.warm.epoch.load(Ordering::Acquire);
             if lock(&self.world.warm.state).known.contains(&definition) {
                 called(&mut self.called, definition, epoch).function = index.0;
                 return Ok(Some(index));

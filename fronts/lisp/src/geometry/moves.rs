@@ -1,7 +1,7 @@
 //! Does in the runtime what robots do most while they move: chains frames, and turns the normals of faces.
 //!
-//! Both functions give the numbers of the Lisp functions that call them, with the same roundings. Each tells its caller,
-//! or sends the message, where an object is not of the usual form.
+//! Both functions give the numbers of the Lisp functions that call them, with the same roundings. For objects that are
+//! not of the usual form `chain_frames` returns nil, and `reset_normals` sends the message.
 
 use super::parts::{face, point};
 use crate::builtin::Args;
@@ -22,11 +22,14 @@ mod frame {
 }
 
 /// The rotation and the position of a frame in space.
-fn placed(cx: &Context, frame: Value, class: Value) -> Option<(Matrix, Value)> {
-    if !frame.is(ObjectKind::Instance) || !cx.is_subclass(cx.world.class_of(frame), class) {
+fn placed(cx: &Context, of: Value, class: Value) -> Option<(Matrix, Value)> {
+    let is_frame = of.is(ObjectKind::Instance)
+        && of.length() > frame::POS
+        && cx.is_subclass(cx.world.class_of(of), class);
+    if !is_frame {
         return None;
     }
-    let (rotation, position) = (Matrix::of(frame.slot(frame::ROT))?, frame.slot(frame::POS));
+    let (rotation, position) = (Matrix::of(of.slot(frame::ROT))?, of.slot(frame::POS));
     let is_in_space = (rotation.rows, rotation.columns) == (3, 3)
         && position.is(ObjectKind::FloatVector)
         && position.length() == 3;
@@ -83,7 +86,10 @@ fn reset_plane(cx: &mut Context, of: Value, normal: Point, distance: f64) -> Res
 pub(super) fn reset_normals(cx: &mut Context, args: Args<'_>) -> Answer {
     let selector = cx.keyword("RESET-NORMAL")?;
     let [own, above] = [args[1], args[2]];
-    let is_own = own.slot(class::slot::SUPER) == above
+    // The program may have given these names other values.
+    let is_own = cx.is_class(own)
+        && own.slot(class::slot::SUPER) == above
+        && cx.is_class(above)
         && is_own_method(cx, own, selector)
         && is_own_method(cx, above, selector);
     let keep = cx.mark();

@@ -6,9 +6,8 @@ use crate::next;
 use core::ffi::{c_int, c_long, c_uint};
 use core::ptr::with_exposed_provenance_mut as pointer;
 
-/// Implements `syscall(2)`. Calls on ranges of memory are those of the C functions of the same name; the C library makes all
-/// others. The six arguments lie where a variable number of them is passed, and those that the caller did not pass are
-/// read and handed on as the C library does.
+/// Implements `syscall(2)`. Calls on ranges of memory are answered by this library's functions of the same name; the C
+/// library makes all others. Six arguments are always read, as the C library does, even if the caller passed fewer.
 #[unsafe(no_mangle)]
 #[expect(clippy::cast_possible_truncation, reason = "the kernel reads the low half of these arguments, too")]
 pub(crate) unsafe extern "C" fn syscall(

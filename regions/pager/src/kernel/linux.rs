@@ -324,7 +324,7 @@ impl Linux {
     /// Prepares the eviction of pages from which the program may run code, before it has any. Without this they are
     /// evicted one by one, and what a device writes to one of them at that moment is lost.
     pub fn expect_executable(&self) -> Result<(), FaultError> {
-        if self.staging.is_executable() {
+        if !self.staging.lacks_executable() {
             return Ok(());
         }
         self.broker.call(|| self.staging.map_executable(self.faults()))
