@@ -115,11 +115,10 @@ impl Context {
             && method.is_none()
             && !self.stepping
             && let Some(index) = self.reader(lambda)
+            && lock(&self.world.warm.state).known.contains(&definition)
         {
-            if lock(&self.world.warm.state).known.contains(&definition) {
-                called(&mut self.called, definition, epoch).function = index.0;
-                return Ok(Some(index));
-            }
+            called(&mut self.called, definition, epoch).function = index.0;
+            return Ok(Some(index));
         }
         let limit = self.global_value(self.world.names.compile_after).as_fixnum();
         if self.stepping || limit.is_none_or(|limit| i64::from(evaluated) < limit) {
