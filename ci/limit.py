@@ -65,7 +65,8 @@ class Programs:
         self.all = []
         for program in table["program"]:
             missing = [need for need in program.get("needs", []) if not shutil.which(need)]
-            if program["name"] not in (only or [program["name"]]) or kind not in program.get("tables", ["half", "cost"]):
+            is_wanted = not only or program["name"] in only
+            if not is_wanted or kind not in program.get("tables", ["half", "cost"]):
                 continue
             if missing:
                 print(f"{program['name']}: skipped, {' and '.join(missing)} not installed", flush=True)
@@ -166,18 +167,23 @@ def machine():
     return f"{os.cpu_count()} CPUs, {processor}, {gib:.1f} GiB, Linux {platform.release()}"
 
 
+def run_alone(args, programs, logs):
+    """Runs each program alone. Yields those that end well: name, words, the run, and a function that names log files."""
+    logs.mkdir(parents=True, exist_ok=True)
+    for number, (name, words) in enumerate(programs.all):
+        file = lambda what: logs / f"{number:02} {name.replace(':', '').replace(' ', '-')} {what}.log"
+        alone = Run(MOST_MIB, words, args.seconds, file("alone"))
+        if alone.status == 0 and alone.output.strip():
+            yield name, words, alone, file
+        else:
+            print(f"{name}: ends with {alone.status} without any limit: {file('alone').read_text()}", flush=True)
+
+
 def half(args, programs, folder):
     table = Table("half", args.csv)
     logs, good = args.log or folder, 0
-    logs.mkdir(parents=True, exist_ok=True)
     with Peers(args.peers, folder) if args.peers else contextlib.nullcontext() as peers:
-        for number, (name, words) in enumerate(programs.all):
-            log = logs / f"{number:02} {name.replace(':', '').replace(' ', '-')}"
-            file = lambda setting: log.with_name(f"{log.name} {setting}.log")
-            alone = Run(MOST_MIB, words, args.seconds, file("alone"))
-            if alone.status != 0 or not alone.output.strip():
-                print(f"{name}: ends with {alone.status} without any limit: {file('alone').read_text()}", flush=True)
-                continue
+        for name, words, alone, file in run_alone(args, programs, logs):
             limit, report = alone.programs // 2, folder / "report.json"
             table.add(name, "alone", "peak", "MiB", [alone.programs])
             table.add(name, "alone", "time", "s", [alone.seconds], 3)
@@ -188,7 +194,7 @@ def half(args, programs, folder):
                 ran = Run(limit, command, args.seconds, file(setting))
                 ends[setting] = how_ended(ran, alone)
                 if ends[setting] == "other output":
-                    log.with_name(f"{log.name} output {setting}").write_text(ran.output)
+                    file(f"output {setting}").write_text(ran.output)
                 table.add(name, setting, "ended", "", [ends[setting]])
                 table.add(name, setting, "oom_kill", "", [ran.killed])
                 table.add(name, setting, "peak of the group", "MiB", [ran.peak])
@@ -211,25 +217,17 @@ def half(args, programs, folder):
 
 def local(args, programs, folder):
     table = Table("local", args.csv)
-    logs = args.log or folder
-    logs.mkdir(parents=True, exist_ok=True)
-    for number, (name, words) in enumerate(programs.all):
-        log = logs / f"{number:02} {name.replace(':', '').replace(' ', '-')}"
-        alone = Run(MOST_MIB, words, args.seconds, log.with_name(f"{log.name} alone.log"))
-        if alone.status != 0 or not alone.output.strip():
-            print(f"{name}: ends with {alone.status} without any limit", flush=True)
-            continue
-        mib, report = alone.programs // 2, folder / f"report-{number}.json"
+    report = folder / "report.json"
+    for name, words, alone, file in run_alone(args, programs, args.log or folder):
+        report.unlink(missing_ok=True)
+        mib = alone.programs // 2
         far = [LARGESSE, "run", "--local", f"{mib}M", "--far", f"file:{folder}/far", "--report", report, "--", *words]
-        ran = Run(MOST_MIB, far, args.seconds, log.with_name(f"{log.name} local.log"))
+        ran = Run(MOST_MIB, far, args.seconds, file("--local"))
         counted = report.exists() and json.loads(report.read_text())["far"]
         uncovered = counted["uncovered_bytes"] >> 20 if counted else "unknown"
-        for setting, values in (
-            ("alone", {"peak": alone.programs}),
-            ("--local", {"local": mib, "peak": ran.programs, "not far": uncovered}),
-        ):
-            for metric, value in values.items():
-                table.add(name, setting, metric, "MiB", [value])
+        table.add(name, "alone", "peak", "MiB", [alone.programs])
+        for metric, value in (("local", mib), ("peak", ran.programs), ("not far", uncovered)):
+            table.add(name, "--local", metric, "MiB", [value])
         table.add(name, "--local", "ended", "", [how_ended(ran, alone)])
         table.add(name, "--local", "time to alone", "", [to_alone(ran, alone)])
         print(f"{name}: peak {alone.programs} MiB, --local {mib}M: {how_ended(ran, alone)}, peak {ran.programs} MiB, "

@@ -286,20 +286,28 @@ fn small_objects_beyond_the_limit_end_the_program() {
 // something could be evicted.
 #[test]
 fn fast_growth_that_cannot_be_evicted_ends_the_program() {
+    each_touch_of_executable_memory("near", 10, |ended| {
+        let (said, hints) = (text(&ended.stdout), text(&ended.stderr));
+        assert_eq!(number(&said, "killed by the kernel:"), 0, "{said} {hints}");
+        assert_eq!(ended.status.code(), Some(74), "{ended:#?}");
+    });
+}
+
+/// Runs a program that touches 400 MiB of executable memory in a group of 160 MiB several times, and has `check` look at
+/// each end.
+fn each_touch_of_executable_memory(way: &str, times: u32, check: impl Fn(&Output)) {
     let stage = Stage::new();
     let Some(program) = stage.compiled("executable.c", &["-O2"]) else { return };
     if !events_are_permitted() {
         return;
     }
-    let program = [program.display().to_string(), "400".to_owned(), "near".to_owned()];
-    for _ in 0..10 {
+    let program = [program.display().to_string(), "400".to_owned(), way.to_owned()];
+    for _ in 0..times {
         let ended = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
         if could_not_confine(&ended) {
             return;
         }
-        let (said, hints) = (text(&ended.stdout), text(&ended.stderr));
-        assert_eq!(number(&said, "killed by the kernel:"), 0, "{said} {hints}");
-        assert_eq!(ended.status.code(), Some(74), "{ended:#?}");
+        check(&ended);
     }
 }
 
@@ -309,21 +317,11 @@ fn fast_growth_that_cannot_be_evicted_ends_the_program() {
 // in each run when executable memory stays near.
 #[test]
 fn executable_memory_ends_in_less_than_its_size() {
-    let stage = Stage::new();
-    let Some(program) = stage.compiled("executable.c", &["-O2"]) else { return };
-    if !events_are_permitted() {
-        return;
-    }
-    let program = [program.display().to_string(), "400".to_owned(), "far".to_owned()];
-    for _ in 0..6 {
-        let done = confine(&stage, 160, &limited(&stage, &["--limit", "auto"], &program));
-        if could_not_confine(&done) {
-            return;
-        }
+    each_touch_of_executable_memory("far", 6, |done| {
         let said = text(&done.stdout);
         assert!(done.status.success() && said.starts_with("6553600\n"), "{done:#?}");
         assert_eq!(number(&said, "killed by the kernel:"), 0, "{said}");
-    }
+    });
 }
 
 /// SBCL maps its heap by the number of the system call, executable, and maps its core file over the beginning.

@@ -3,8 +3,6 @@
 //! Its functions are looked up once with `dlsym`, which may itself allocate: until it returns, requests of the
 //! searching thread are served from a small buffer whose cells are never reused.
 
-use crate::answer::is_error;
-use crate::errno::Errno;
 use crate::slots::object;
 use crate::symbol::symbol;
 use core::ffi::{CStr, c_int, c_long, c_void};
@@ -212,7 +210,7 @@ fn in_early_buffer(address: *mut c_void) -> bool {
     address.addr().wrapping_sub(BUFFER.0.get().addr()) < EARLY
 }
 
-/// Makes a system call as the C library's `syscall` does.
+/// Stands for the C library's `syscall` until that is found.
 unsafe extern "C" fn early_system_call(
     number: c_long,
     a: usize,
@@ -223,12 +221,7 @@ unsafe extern "C" fn early_system_call(
     f: usize,
 ) -> c_long {
     // SAFETY: the caller's promise.
-    let answer = unsafe { largesse_pages::raw_call(number, [a, b, c, d, e, f]) };
-    if is_error(answer) {
-        Errno(-answer as c_int).put();
-        return -1;
-    }
-    answer as c_long
+    unsafe { largesse_pages::system_call(number, [a, b, c, d, e, f]) as c_long }
 }
 
 /// Ignores the dynamic linker's `free` of an error text in the early buffer, whose cells are never reused.

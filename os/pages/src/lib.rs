@@ -52,7 +52,7 @@ pub use own::own_bytes;
 pub use range::{Reserved, SPAN};
 pub use signpost::{publish, share_file};
 #[cfg(not(miri))]
-pub use sys::raw_call;
+pub use sys::{raw_call, system_call};
 pub use system::{
     Offer, Thp, base_page, large_page, large_pages, medium_pages, physical_memory, thp_disabled_for_process,
     thp_mode,

@@ -3,6 +3,7 @@
 use super::guard::Guard;
 use crate::args::{AUTO, Args, MARKED, Peer};
 use crate::engine::*;
+use largesse_store::Mechanism;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -14,8 +15,6 @@ use std::time::Duration;
 /// Least value of `--local`, in bytes, that `largesse run` accepts; `EVERYTHING` is enough for every program.
 const LEAST_LOCAL: u64 = 1 << 20;
 const EVERYTHING: u64 = 1 << 50;
-/// Number of io_uring among the mechanisms of transfers (`largesse_store::Mechanism`), as a report shows it.
-const IO_URING: u64 = 1;
 /// Number of bytes of a control group that stay free, since a program does not need the same in each run.
 const SPARE: u64 = 2 << 20;
 /// Least size in bytes of the memory of transfers in flight, and greatest ones, for reads and for writes.
@@ -84,7 +83,7 @@ pub(super) struct FarPlan<'a> {
 }
 
 /// Returns the largest size in bytes of the memory of transfers in flight, which is needed in addition to at most `bytes`
-/// bytes of local memory: a thirty-second of it for reads, and another one for writes, within bounds.
+/// bytes of local memory: a thirty-second of it for reads, and another one for writes, within bounds (`docs/design/pager.md`).
 fn transfers(bytes: u64) -> u64 {
     MOST_TRANSFERS.iter().map(|&most| (bytes / 32).clamp(LEAST_TRANSFERS, most)).sum()
 }
@@ -249,7 +248,8 @@ impl<'a> FarPlan<'a> {
         let data = data.ok_or("uses no far memory: it has no block of 64 KiB or more")?;
         let charged = run.more.get("group").and_then(|group| group["peak_bytes"].as_u64());
         // With io_uring the memory of all transfers is allocated at the start, so that the peak contains it.
-        let in_rings = if run.more["far"]["mechanism"] == IO_URING { transfers(EVERYTHING) } else { 0 };
+        let in_rings =
+            if run.more["far"]["mechanism"] == Mechanism::IoUring as u64 { transfers(EVERYTHING) } else { 0 };
         // The smaller of two upper bounds: the group is also charged for page cache that this run filled, and resident
         // memory has pages of libraries that other groups are charged for.
         let most = charged.map_or(run.peak.bytes(), |peak| peak.min(run.peak.bytes()));

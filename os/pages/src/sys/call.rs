@@ -7,12 +7,12 @@
 use core::arch::asm;
 use core::ffi::{c_int, c_long};
 
-/// Makes a system call and returns its result, or -1 with the kernel's error in `errno`. The C library's `syscall` does the
-/// same, in whose place a front end may export its own function.
+/// Makes a system call and returns its result, or -1 with the kernel's error in `errno`, as the C library's `syscall` does.
+/// A front end may export its own function of that name.
 ///
 /// # Safety
 /// As [`raw_call`].
-pub(super) unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> isize {
+pub unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> isize {
     const LEAST: isize = -4095;
     // SAFETY: the caller's promise.
     let answer = unsafe { raw_call(number, arguments) };

@@ -31,7 +31,7 @@ pub(crate) mod userfault;
 mod wait;
 
 #[cfg(not(miri))]
-pub use call::raw_call;
+pub use call::{raw_call, system_call};
 #[cfg(miri)]
 pub(crate) use miri::*;
 #[cfg(not(miri))]
