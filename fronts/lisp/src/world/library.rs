@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Forms evaluated in a definition after which it is compiled, unless `sys:*compile-after*` says otherwise.
-pub(crate) const MUCH: i64 = 8000;
+pub(crate) const MUCH: i64 = 16_000;
 
 /// Number of entries of a thread's table of called definitions, each a [`CalledDefinition`].
 const CALLED: usize = 4096;
