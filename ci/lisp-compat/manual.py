@@ -216,7 +216,8 @@ def page(results, reasons, verbose):
     out = ["## The manual", "",
            "Functions, macros, special forms, methods, variables and classes of the manual's chapters. One *agrees* if",
            "its example (`ci/lisp-compat/examples`) has the same value in `eusgl`. Names that `eusgl` lacks are not",
-           "counted as agreeing.", "", "| Chapter | Documented | In `eusgl` | Here | Agree | Differ, with a reason |",
+           "counted as agreeing. A name that is defined only to signal an error counts as here.", "",
+           "| Chapter | Documented | In `eusgl` | Here | Agree | Differ, with a reason |",
            "|---|---|---|---|---|---|"]
     columns = ["documented", "theirs", "ours", "agree", "named"]
     for chapter, row in sorted(rows.items()):
