@@ -25,6 +25,17 @@ impl PagerState {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Checks the next batch of new pages if that is due; returns whether it was. The evicting thread does this;
+    /// programs that serve faults without one call it.
+    pub fn check_untouched(&self) -> Result<bool, PagerError> {
+        let inner = self.lock();
+        let is_due = inner.has_untouched_to_check();
+        if is_due {
+            drop(self.evict_untouched(inner)?);
+        }
+        Ok(is_due)
+    }
+
     /// Checks a batch of new pages, and evicts those that are still zero.
     pub(crate) fn evict_untouched<'a>(
         &'a self,

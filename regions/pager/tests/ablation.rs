@@ -54,7 +54,7 @@ fn run(policies: Policies, pages: &[usize]) -> [u64; 2] {
     let mut buffer = Buffer::new(MAX_TRANSFER).unwrap();
     let mut serve = |touch| {
         _ = pager.serve(touch, &mut buffer).unwrap();
-        while pager.idle(&mut buffer).unwrap() {} // the program runs
+        while pager.idle(&mut buffer).unwrap() || pager.check_untouched().unwrap() {} // the program runs
     };
     for page in 0..PAGES {
         while !pager.kernel().try_write(page, 0, page as u64) {

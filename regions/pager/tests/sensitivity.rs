@@ -106,6 +106,23 @@ fn patterns() -> Vec<(&'static str, Vec<(usize, bool)>)> {
         (0..3).flat_map(move |_| first..first + LOCAL).map(|page| (page, true))
     });
     patterns.push(("phases", phases.collect()));
+    // Long ones, for constants that compare many evictions.
+    patterns.push(("long loop", (0..200).flat_map(|_| sweep(LOCAL * 5 / 4, false)).collect()));
+    let beside_a_sweep = (0..60 * PAGES).map(|step| {
+        let swept = step % 4 == 0;
+        let page = if swept { LOCAL + step / 4 % (PAGES - LOCAL) } else { random.below(LOCAL * 5 / 8) };
+        (page, !swept && random.below(8) == 0)
+    });
+    patterns.push(("long sweep beside a hot area", beside_a_sweep.collect()));
+    let changing = (0..12).flat_map(|phase| {
+        let pages: Vec<usize> = match phase % 3 {
+            0 => (0..4).flat_map(|_| 0..LOCAL * 3 / 2).collect(),
+            1 => (0..4 * PAGES).map(|_| random.below(PAGES / 2)).collect(),
+            _ => columns(32).collect(),
+        };
+        pages.into_iter().map(move |page| (page, phase % 2 == 0))
+    });
+    patterns.push(("long changes", changing.collect()));
     patterns
 }
 
@@ -120,7 +137,7 @@ fn run(times: [u64; 2], accesses: &[(usize, bool)]) -> [u64; 3] {
     let mut serve = |touch| {
         advance(FAULT);
         pager.serve(touch, &mut buffer).unwrap();
-        while pager.idle(&mut buffer).unwrap() {}
+        while pager.idle(&mut buffer).unwrap() || pager.check_untouched().unwrap() {}
     };
     for page in 0..PAGES {
         while !pager.kernel().try_write(page, 0, page as u64 + 1) {
@@ -157,6 +174,8 @@ fn main() {
                 "{pattern} on {store}: not the same again"
             );
             assert!(faults > 0 && moved > 0, "{pattern} on {store}: everything is resident");
+            let is_kept = faults < accesses.len() as u64 / 2;
+            assert!(pattern != "hot and cold" || is_kept, "hot pages on {store} do not stay resident");
             println!("{store},{pattern},{waited},{faults},{moved}");
         }
     }
