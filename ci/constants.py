@@ -198,10 +198,15 @@ def measure():
         lines = [line.split(",") for line in ran.stdout.splitlines()]
         return {(store, pattern): int(waited) for store, pattern, waited, _, _ in lines}
 
-    usual = waits()
+    usual, best = waits(), (1, "none")
     for file, constant in made:
         both = [waits(KNOB=f"{file}:{constant}", FACTOR=factor) for factor in ["0.5", "2"]]
         write_row(file, constant, [change(usual, now, store) for store in ["memory", "file"] for now in both])
+        for now, how in zip(both, ["halved", "doubled"]):
+            for store in ["memory", "file"] if now else []:
+                ratios = [now[key] / usual[key] for key in usual if key[0] == store]
+                best = min(best, (statistics.geometric_mean(ratios), f"{constant} {how}, {store}"))
+    print(f"In the geometric mean of the patterns, a program waits {best[0]:.3f} times as long with {best[1]}: the least")
 
 
 def change(usual, now, store):
