@@ -5,18 +5,23 @@
 //! fork, and the child sets up its own before its program goes on.
 //!
 //! ```text
-//!   hold:   doorbell held (no thread asks) ─► gate closed (no thread serves, no page in flight) ─► state locked
-//!           ─► store.fork(Before) ─► broker idle ─► ranges are inherited
-//!   parent: ranges are not inherited ─► broker ─► store.fork(InParent) ─► state unlocked ─► gate open
+//!   hold:   doorbell held (no thread asks) ─► gate closed (no thread serves, no page in flight) ─► faults locked
+//!           ─► state locked ─► store.fork(Before) ─► broker idle ─► outside locked ─► ranges are inherited
+//!   parent: ranges are not inherited ─► outside unlocked ─► broker ─► store.fork(InParent)
+//!           ─► state and faults unlocked ─► gate open
 //!   child:  own broker ─► store.fork(InChild) ─► own descriptor, ranges registered
-//!           ─► clean pages protected ─► state unlocked ─► gate open ─► own threads (`start`)
+//!           ─► clean pages protected ─► state and faults unlocked ─► gate open ─► own threads (`start`)
 //! ```
 //! Ranges are inherited for that moment only: a child of a raw `clone` or of `_Fork` has no memory at their addresses,
 //! and is ended by a signal when it touches them.
 //!
-//! The thread that forks takes the locks. It is the only thread in the child, and releases them in both processes.
+//! The thread that forks takes every lock of the pager that another thread could hold at the fork: the child has no other
+//! thread that would release it. The other locks are taken inside the gate or with the doorbell only, or held by the
+//! caller (`MAPPINGS`). The forking thread is the only thread in the child, and releases the locks in both processes.
 
+use crate::fault_queue::FaultsGuard;
 use crate::gate::Closed;
+use crate::kernel::OutsideGuard;
 use crate::lock::{DOORBELL, RankedGuard};
 use crate::page::{PageState, runs};
 use crate::pager::Pager;
@@ -35,8 +40,10 @@ pub struct HeldPager<'a, S> {
     store: Result<(), StoreError>,
     ranges: Result<(), FaultError>,
     // Dropped in this order.
+    outside: OutsideGuard<'a>,
     broker: HeldBroker<'a>,
     inner: StateGuard<'a>,
+    faults: FaultsGuard<'a>,
     closed: Closed<'a>,
     doorbell: RankedGuard<'a, (), DOORBELL>,
 }
@@ -46,12 +53,15 @@ impl<S: PageStore> Pager<Linux, S> {
     /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents).
     pub fn hold(&self) -> HeldPager<'_, S> {
         let (closed, doorbell) = self.rest();
+        // After the gate is closed: threads inside of it take this lock.
+        let faults = self.kernel.fault_queue.hold();
         let inner = self.lock();
         let bytes = (self.bounds.pages() * self.kernel.page()) as u64;
         let store = self.store.fork(Fork::Before { bytes });
         let broker = self.kernel.broker().hold();
-        let ranges = self.kernel.let_inherit(true);
-        HeldPager { pager: self, store, ranges, broker, inner, closed, doorbell }
+        let outside = self.kernel.hold_outside();
+        let ranges = self.kernel.let_inherit(&outside, true);
+        HeldPager { pager: self, store, ranges, outside, broker, inner, faults, closed, doorbell }
     }
 
     /// Lets no thread serve faults, evict, or ask for a page until the result is dropped: no page is in flight.
@@ -103,14 +113,14 @@ impl<S: PageStore> Pager<Linux, S> {
 impl<S: PageStore> HeldPager<'_, S> {
     /// Lets the parent continue, after the fork or its failure.
     pub fn in_parent(self) {
-        let HeldPager { pager, store, broker, inner, closed, doorbell, .. } = self;
+        let HeldPager { pager, store, outside, broker, inner, faults, closed, doorbell, .. } = self;
         // If the kernel refuses, children that are made without the pager read zeros.
-        let _ = pager.kernel.let_inherit(false);
-        drop(broker);
+        let _ = pager.kernel.let_inherit(&outside, false);
+        drop((outside, broker));
         if store.is_ok() {
             let _ = pager.store.fork(Fork::InParent);
         }
-        drop((inner, closed, doorbell));
+        drop((inner, faults, closed, doorbell));
     }
 
     /// Sets up far memory in the child. After `Ok`, the caller starts the threads that serve faults before it touches
@@ -119,9 +129,9 @@ impl<S: PageStore> HeldPager<'_, S> {
     /// # Safety
     /// This is the child's only thread.
     pub unsafe fn in_child(self) -> Result<(), PagerError> {
-        let HeldPager { pager, store, ranges, broker, inner, closed, doorbell } = self;
-        // The child has one thread. `renew` takes the staging buffers' locks, which come before the state's.
-        drop((broker, inner));
+        let HeldPager { pager, store, ranges, outside, broker, inner, faults, closed, doorbell } = self;
+        // The child has one thread. `renew` takes the staging buffers' locks, which come before these.
+        drop((outside, broker, inner));
         store?;
         ranges?;
         pager
@@ -137,7 +147,27 @@ impl<S: PageStore> HeldPager<'_, S> {
         let clean = pager.clean(&mut inner).ok_or(PagerError::Kernel(FaultError(libc::EBUSY)))?;
         let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));
         pager.kernel.broker().call(protect)?;
-        drop((inner, closed, doorbell));
+        drop((inner, faults, closed, doorbell));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::test_pager::over_one_span;
+
+    /// A child can never take a lock that another thread of the parent held at the fork.
+    #[test]
+    fn locks_outside_of_the_gate_are_held() {
+        let Some((pager, _)) = over_one_span() else { return };
+        let is_free = || {
+            let faults = pager.kernel.fault_queue.try_hold().is_some();
+            (faults, pager.kernel.try_hold_outside().is_some())
+        };
+        assert_eq!(is_free(), (true, true));
+        let held = pager.hold();
+        assert_eq!(is_free(), (false, false));
+        held.in_parent();
+        assert_eq!(is_free(), (true, true));
     }
 }

@@ -4,7 +4,7 @@ use super::{Fetch, Kernel, Show, copied};
 use crate::doorbell::Doorbell;
 use crate::fault_queue::FaultQueue;
 use crate::gate::Gate;
-use crate::lock::{OUTSIDE, RankedMutex};
+use crate::lock::{OUTSIDE, RankedGuard, RankedMutex};
 use crate::on_cpu::OnCpuHandler;
 use crate::page::{Touch, is_zero};
 use crate::staging::{Frames, Staging, are_resident};
@@ -27,6 +27,9 @@ const LOOK: usize = 64 << 10;
 /// frame into place interrupts other CPUs as often as moving many. A page in a new frame can be `Clean`, and clean
 /// pages are dropped many at a time.
 const LEAST_REUSED: usize = 2;
+
+/// The lock of the addresses that are no longer far memory, held.
+pub(crate) type OutsideGuard<'a> = RankedGuard<'a, Ranges, OUTSIDE>;
 
 /// Linux as the pager's kernel: the segments of far memory, and everything by which their faults are received.
 #[derive(Debug)]
@@ -197,14 +200,30 @@ impl Linux {
             .map_err(FaultError)
     }
 
-    /// Sets whether a child that is forked from now on inherits the far ranges with their resident pages.
-    pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
-        self.parts(&(0..usize::MAX)).iter().try_for_each(|part| inherited(part.start, part.len(), yes))
+    /// Waits until no thread looks up far addresses, and lets none do it until the guard is dropped: for a fork.
+    pub(crate) fn hold_outside(&self) -> OutsideGuard<'_> {
+        self.outside.lock()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn try_hold_outside(&self) -> Option<OutsideGuard<'_>> {
+        self.outside.try_lock()
+    }
+
+    /// Sets whether a child that is forked from now on inherits the far ranges with their resident pages. The caller
+    /// holds the lock of the addresses `outside` of far memory.
+    pub(crate) fn let_inherit(&self, outside: &Ranges, yes: bool) -> Result<(), FaultError> {
+        let parts = self.parts_without(outside, &(0..usize::MAX));
+        parts.iter().try_for_each(|part| inherited(part.start, part.len(), yes))
     }
 
     /// Returns the far parts of a range of addresses: the parts in segments, without pages that were left out.
     fn parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
-        let outside = self.outside.lock();
+        self.parts_without(&self.outside.lock(), at)
+    }
+
+    /// Returns the parts of a range of addresses that lie in segments and not in `outside`.
+    fn parts_without(&self, outside: &Ranges, at: &Range<usize>) -> Vec<Range<usize>> {
         let far =
             |segment| outside.missing(&bytes(&segment)).iter().map(|it| offsets(&it)).collect::<Vec<_>>();
         self.segments.within(at, self.page).flat_map(far).collect()
