@@ -64,11 +64,15 @@ impl std::fmt::Debug for UringQueue {
 
 impl UringQueue {
     /// Makes a queue of `depth` transfers with `bytes` bytes of memory. Returns the kernel's error if io_uring is
-    /// absent, switched off (`kernel.io_uring_disabled`) or forbidden (seccomp).
+    /// absent, switched off (`kernel.io_uring_disabled`) or forbidden (seccomp), and `EOPNOTSUPP` before Linux 5.11,
+    /// whose io_uring cannot wait for a limited time.
     pub(super) fn open(overlay: &Arc<Overlay<File>>, bytes: usize, depth: usize) -> io::Result<UringQueue> {
         let memory = QueueBytes::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
         let ring = IoUring::builder().dontfork().setup_clamp().build(entries)?;
+        if !ring.params().is_feature_ext_arg() {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
         let buffer = libc::iovec { iov_base: memory.address(0).cast(), iov_len: memory.len() };
         // SAFETY: the queue keeps the memory for as long as the ring exists.
         // It fails where `RLIMIT_MEMLOCK` is small: each transfer then pins its pages by itself.
