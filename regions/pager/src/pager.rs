@@ -222,7 +222,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Sets the upper bound of resident pages, at least [`LEAST_LOCAL`].
     pub fn set_local(&self, pages: usize) {
         let pages = pages.max(LEAST_LOCAL);
-        self.lock().local = pages;
+        let mut inner = self.lock();
+        inner.local = pages;
+        self.tell(&inner);
+        drop(inner);
         self.kernel.keep(max_prefetch(pages));
         self.reclaim_needed.notify_all();
     }

@@ -444,3 +444,10 @@ fn untouched_pages_make_room() {
         tries.push(come_back());
     }
 }
+
+#[test]
+fn local_memory_is_published_when_it_changes() {
+    let pager = pager(1024, 256, 1, &Arc::new(TestStore::new(SimulatedFault::None)));
+    pager.set_local(512);
+    assert_eq!(pager.counters.get(Count::LocalBytes), 512 * PAGE as u64);
+}
