@@ -134,11 +134,10 @@ impl<S: PageStore> HeldPager<'_, S> {
         drop((outside, broker, inner));
         store?;
         ranges?;
-        pager
-            .kernel
-            .broker()
-            .start_thread()
-            .map_err(|error| FaultError(error.raw_os_error().unwrap_or(0)))?;
+        pager.kernel.broker().start_thread().map_err(|error| PagerError::System {
+            call: "pthread_create",
+            errno: error.raw_os_error().unwrap_or(libc::EAGAIN),
+        })?;
         pager.store.fork(Fork::InChild)?;
         // SAFETY: the caller's promise.
         unsafe { pager.kernel.renew()? };

@@ -8,7 +8,6 @@ use crate::lock::{MAPPINGS, RankedGuard};
 use crate::mappings::Mappings;
 use crate::{FarMemory, PagerError};
 use core::ops::Range;
-use largesse_pages::fault::FaultError;
 use largesse_pages::{PageKind, base_page};
 use largesse_policy::PageNumber;
 use largesse_store::PageStore;
@@ -105,7 +104,7 @@ impl<S: PageStore> FarMemory<S> {
         self.enter(pages.clone())?;
         if let Err(error) = mappings.place.range.commit(part.start, part.len(), PageKind::Small) {
             self.pager().drop_contents(pages)?;
-            return Err(FaultError(error.errno).into());
+            return Err(PagerError::System { call: "mprotect", errno: error.errno }.into());
         }
         mappings.parts.take(part);
         self.mapped_more(mappings.place.first, part.len());
