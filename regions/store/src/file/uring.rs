@@ -6,7 +6,7 @@
 //! A transfer whose pages lie in several layers (see [`Overlay`](crate::Overlay)) is made in pieces, one for each run of
 //! pages in one layer. A transfer ends when its last piece has.
 
-use super::layer::File;
+use super::layer::{File, MAX_IDLE};
 use crate::queue_bytes::QueueBytes;
 use crate::split::SplitTransfers;
 use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
@@ -22,8 +22,6 @@ use std::time::Duration;
 
 /// Index of the registered buffer, which holds the memory of all transfers.
 const BUFFER: u16 = 0;
-/// Number of completions in a row that transfer nothing after which a transfer fails.
-const MAX_IDLE: u8 = 3;
 
 /// A queue of transfers on an io_uring of its own.
 pub(super) struct UringQueue {
