@@ -117,8 +117,12 @@ impl PagerState {
         self.eviction_cost.refaulted(pages, distance, self.local);
     }
 
-    /// Notes a fill of `pages` pages.
+    /// Notes a fill of `pages` pages, from which it is chosen how pages are evicted to a store whose transfers end at
+    /// once. Asynchronous transfers have no such choice.
     pub(crate) fn note_fill(&mut self, pages: usize, now: Instant) {
+        if self.asynchronous {
+            return;
+        }
         self.mean_fill += (pages as f64 - self.mean_fill) * LATEST;
         // As long as there is room, fills say nothing about ways to evict.
         if self.occupied() + self.high_watermark() > self.local {
