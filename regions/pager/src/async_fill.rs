@@ -12,6 +12,7 @@ use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming};
 use crate::page::{PageState, Touch};
 use crate::pager::{Pager, WAKE_NS, between};
+use crate::state::ROOM_WAIT;
 use crate::{Count, FillOrder, Kernel, PagerError};
 use largesse_pages::Table;
 use largesse_policy::streams::Access;
@@ -36,8 +37,6 @@ const FAULT_SLOTS: usize = 8;
 const PREFETCH_PAGES: usize = 32;
 /// Largest number of new pages that one fault fills because a stream expects their use.
 const NEW_PAGES: usize = 64;
-/// Number of milliseconds for which a fault waits for room in local memory before it looks again.
-const ROOM_WAIT: u64 = 1;
 
 /// Returns the size in pages of the memory of a queue, at most `most`, if local memory has `local` pages.
 pub(crate) fn queue_pages(local: usize, most: usize) -> usize {

@@ -9,7 +9,7 @@
 
 use crate::page::{PageState, runs};
 use crate::pager::{Pager, between};
-use crate::state::{PagerState, StateGuard};
+use crate::state::{IDLE_SLEEP, PagerState, ROOM_WAIT, StateGuard};
 use crate::victims::{TRIES, Victims};
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
@@ -53,7 +53,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 return Ok((inner, false));
             }
             patience -= 1;
-            inner = self.io_done.wait_at_most(inner, 1);
+            inner = self.io_done.wait_at_most(inner, ROOM_WAIT);
             *now = Instant::now();
         }
         Ok((inner, true))
@@ -204,7 +204,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 continue;
             }
             if inner.pages.resident() + inner.low_watermark() <= inner.local {
-                inner = self.reclaim_needed.wait_at_most(inner, 500);
+                inner = self.reclaim_needed.wait_at_most(inner, IDLE_SLEEP.into());
                 continue;
             }
             let evicted;

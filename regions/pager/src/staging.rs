@@ -29,17 +29,16 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault};
 use largesse_pages::references::PageTables;
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
-use largesse_policy::MAX_TRANSFER;
+use largesse_policy::{MAX_TRANSFER, max_prefetch};
 
 /// Number of staging buffers, which is the number of threads that can take pages out at the same time. Others wait.
 const BUFFERS: usize = 8;
-/// Largest number of pages in a staging buffer whose frames (physical pages) are kept for later fills.
-const MOST_KEPT: usize = MAX_TRANSFER;
 /// Number of pages in a staging buffer beyond the kept ones at which the surplus is dropped, all at once, because each
 /// unmapping of pages interrupts other CPUs.
 const BATCH: usize = 64;
-/// Length of a part of a staging buffer in pages.
-const BUFFER_PAGES: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
+/// Length of a part of a staging buffer in pages: room for the largest number of kept pages, for a surplus, and for the
+/// pages that are taken next.
+const BUFFER_PAGES: usize = max_prefetch(usize::MAX) + BATCH + MAX_TRANSFER;
 
 /// A callback that receives the contents of pages that were taken, and their offset in bytes from the first page.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), PagerError>;
@@ -244,9 +243,10 @@ impl Staging {
         self.buffers.iter().filter_map(|buffer| buffer.lock().copies.descriptors())
     }
 
-    /// Sets the number of pages in each staging buffer whose frames are kept for later fills.
+    /// Sets the number of pages in each staging buffer whose frames (physical pages) are kept for later fills, at most
+    /// as many as one fault prefetches.
     pub(crate) fn keep(&self, pages: usize) {
-        self.kept.store(pages.min(MOST_KEPT), Ordering::Relaxed);
+        self.kept.store(pages.min(max_prefetch(usize::MAX)), Ordering::Relaxed); // Relaxed: a number by itself
     }
 
     /// Locks a free staging buffer, or waits for the first one if none is free.

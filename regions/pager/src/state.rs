@@ -25,8 +25,13 @@ pub(crate) const WRITE_AHEAD: usize = 16;
 pub(crate) const LARGE_UNIT: usize = 8;
 /// Time after which a full store is tried again, and deferred pages can be victims again.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(100);
-/// Number of pages that are evicted together: the first while fills are small, the second while they are large.
-const BATCH: [usize; 2] = [16, 128];
+/// Number of pages that are evicted together: `[0]` while fills are small, `[1]` while they are large. Evictions by
+/// asynchronous transfers always select at least `[1]` victims at once, so that neighbours are written together.
+pub(crate) const BATCH: [usize; 2] = [16, 128];
+/// Longest time in milliseconds for which a thread of the pager sleeps if it has nothing to do and is not woken.
+pub(crate) const IDLE_SLEEP: u16 = 500;
+/// Number of milliseconds for which a fault waits for room in local memory before it looks again.
+pub(crate) const ROOM_WAIT: u64 = 1;
 /// Weight of the latest fill in the moving average of the sizes of fills.
 const LATEST: f64 = 1.0 / 32.0;
 

@@ -86,8 +86,9 @@ impl PagerState {
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Finds predicted units that directly follow the unit of `page` and are in the same state, so that one transfer of
-    /// at most `most` pages fills all of them. Returns the end of the last unit.
+    /// Finds predicted units that directly follow the unit of `page` and are in the same state, so that one transfer fills
+    /// all of them: at most `most` pages after `page`, and at most as many as any fault prefetches. Returns the end of
+    /// the last unit.
     pub(crate) fn coalesce(
         &self,
         page: PageNumber,

@@ -1,5 +1,6 @@
 //! Measures the cost of evictions, which set dueling adds to the time of fills.
 
+use crate::SIGNIFICANT;
 use crate::replacement::PROTECTED_SHARE;
 use crate::transfer::Costs;
 
@@ -12,8 +13,6 @@ const PRIOR: f64 = 32768.0;
 const MAX_SAVED: f64 = 1.5;
 /// Number of batches of evictions between two fits of the write cost.
 const FIT_INTERVAL: u32 = 64;
-/// Number of standard errors from 0 at which the measured fixed cost of a write is significant.
-const SIGNIFICANT: f64 = 3.0;
 
 /// The sums over recent evictions, writes and refaults from which costs are computed.
 #[derive(Clone, Copy, Debug, Default)]

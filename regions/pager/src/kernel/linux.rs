@@ -8,6 +8,7 @@ use crate::lock::{OUTSIDE, RankedGuard, RankedMutex};
 use crate::on_cpu::OnCpuHandler;
 use crate::page::{Touch, is_zero};
 use crate::staging::{Frames, Staging, are_resident};
+use crate::state::IDLE_SLEEP;
 use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -293,9 +294,9 @@ impl Linux {
         Some(Touch { page, write: fault.write || fault.protected })
     }
 
-    /// Sleeps until there is a fault, or for half a second.
+    /// Sleeps until there is a fault, or for [`IDLE_SLEEP`].
     pub(crate) fn wait_for_fault(&self) {
-        self.wait_for_fault_at_most(500);
+        self.wait_for_fault_at_most(IDLE_SLEEP);
     }
 
     /// Sleeps until there is a fault, or for at most the given number of milliseconds.

@@ -27,10 +27,10 @@
 //! blocks differ more in how many of their pages are still resident.
 
 use super::blocks::{BlockCosts, EvictionPrice};
-use super::gains::{DOUBLE, Gains, SIGNIFICANT, SMALLER};
+use super::gains::{DOUBLE, Gains, SMALLER};
 use super::leaders::{LeaderBlocks, LeaderClass, REDUCTION, block};
-use super::parts::{RegionPart, RegionParts};
-use crate::MAX_TRANSFER;
+use super::parts::{MIN_EPOCHS, RegionPart, RegionParts};
+use crate::{MAX_TRANSFER, SIGNIFICANT};
 use core::ops::Range;
 
 /// Number of fills between two comparisons of the sizes, and number of fills in leader blocks of a smaller size before
@@ -63,9 +63,6 @@ const SAME_WAY: f64 = 0.25;
 /// Number of epochs in a tuning window while a size is new. Once a size has lasted for one, fewer leader blocks are
 /// sampled, and tuning windows are longer by the same factor.
 const WINDOW: f64 = 8.0;
-/// Smallest number of epochs after which a size that has lasted for a tuning window can change, so that a single phase
-/// of the program does not change it.
-const MIN_SETTLED_EPOCHS: f64 = 3.0;
 /// Largest backoff, the factor by which a tuning window is longer than usual. It doubles whenever the size changes
 /// back, so that a program whose phases need different sizes gets one that is good for all of them.
 const MAX_BACKOFF: f64 = 8.0;
@@ -265,7 +262,7 @@ impl SetDuel {
         };
         let all = self.gains.and(epoch);
         let early = self.early(all);
-        let epoch_ends = epochs >= if self.settled { MIN_SETTLED_EPOCHS } else { 1.0 };
+        let epoch_ends = epochs >= if self.settled { MIN_EPOCHS } else { 1.0 };
         let window_ends =
             all.epochs >= self.backoff * if self.reduced { WINDOW * REDUCTION as f64 } else { WINDOW };
         let open = [SMALLER, DOUBLE].map(|way| self.size(way) != self.unit);
