@@ -216,7 +216,8 @@ impl AsyncEvictor {
                 let size = pager.kernel.page();
                 for run in &leaving {
                     let at = memory.start + (run.start - range.start) * size;
-                    // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
+                    // SAFETY: the transfer of these bytes has ended, and none other has them before they are given
+                    // back.
                     let bytes = unsafe { self.writes.bytes(&(at..at + run.len() * size)) };
                     pager.kernel.fill(run.start, bytes, false)?;
                     pager.stay(run, Count::NoRoom, ended);

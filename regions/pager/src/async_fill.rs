@@ -180,7 +180,7 @@ impl AsyncFiller {
     }
 
     /// Reports a fault, or a touch of a page whose prefetch is in flight, to the streams. Returns how they classify the
-    /// access, and up to which page the new pages after it are filled along with it (0 if the page is not new).
+    /// access, and the end of the new pages that are filled along with a new page; 0 for the transfer unit alone.
     fn observe<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,

@@ -15,9 +15,10 @@
 //! Ranges are inherited for that moment only: a child of a raw `clone` or of `_Fork` has no memory at their addresses,
 //! and is ended by a signal when it touches them.
 //!
-//! The thread that forks takes every lock of the pager that another thread could hold at the fork: the child has no other
-//! thread that would release it. The other locks are taken inside the gate or with the doorbell only, or held by the
-//! caller (`MAPPINGS`). The forking thread is the only thread in the child, and releases the locks in both processes.
+//! The thread that forks takes every lock of the pager that another thread could hold at the fork: the child has no
+//! other thread that would release it. The other locks are taken inside the gate or with the doorbell only, or held by
+//! the caller (`MAPPINGS`). The forking thread is the only thread in the child, and releases the locks in both
+//! processes.
 
 use crate::fault_queue::FaultsGuard;
 use crate::gate::Closed;
@@ -139,7 +140,8 @@ impl<S: PageStore> HeldPager<'_, S> {
             errno: error.raw_os_error().unwrap_or(libc::EAGAIN),
         })?;
         pager.store.fork(Fork::InChild)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's thread was the only one, and the broker's, started above, runs only what this thread
+        // asks for. This function has no reference to the descriptor.
         unsafe { pager.kernel.renew()? };
         let mut inner = pager.lock();
         inner.pins.forget_held();

@@ -48,8 +48,8 @@ impl<S: PageStore> FarMemory<S> {
         near.iter().map(|part| offsets(&part)).collect()
     }
 
-    /// Maps `len` bytes (a multiple of the page size) of far memory, which read as zero. Returns their address: `hint`, if
-    /// that is free, otherwise the lowest one.
+    /// Maps `len` bytes (a multiple of the page size) of far memory, which read as zero. Returns their address: `hint`,
+    /// if that is free, otherwise the lowest one.
     pub fn map(&self, len: usize, hint: usize) -> Result<usize, NoMapping> {
         let mut mappings = self.mappings();
         let part = mappings.free(len, hint).ok_or(NoMapping::NoAddresses)?;
@@ -68,8 +68,8 @@ impl<S: PageStore> FarMemory<S> {
         Ok(mappings.start() + part.start)
     }
 
-    /// Maps the reserved parts of the addresses `at`, and calls `protect`, which makes the addresses accessible. Without a
-    /// reserved part it calls `protect` alone.
+    /// Maps the reserved parts of the addresses `at`, and calls `protect`, which makes the addresses accessible.
+    /// Without a reserved part it calls `protect` alone.
     pub fn use_reserved<R>(&self, at: &Range<usize>, protect: impl FnOnce() -> R) -> Result<R, PagerError> {
         let mut mappings = self.mappings();
         for part in mappings.parts.reserved_in(&mappings.inside(at)) {
@@ -140,7 +140,8 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Makes the mapped parts of the addresses `at` inaccessible, drops their contents, and frees their room in the store.
+    /// Makes the mapped parts of the addresses `at` inaccessible, drops their contents, and frees their room in the
+    /// store.
     fn empty(&self, mappings: &mut Mappings, at: &Range<usize>) -> Result<(), PagerError> {
         for part in self.taken(mappings, at) {
             // Inaccessible first, so that no thread fills the pages again.

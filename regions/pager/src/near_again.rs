@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   recall: swapped-out pages are fetched back while the program runs (`recall.rs`)
-//!     ─► make_near: no page is in flight ─► is any swapped out? ─► the range is unregistered ─► its pages are forgotten
+//!     ─► make_near: no page is in flight ─► is any swapped out? ─► the range is unregistered ─► pages are forgotten
 //!     ─► take_over_again: the range is registered ─► resident pages are `Dirty`, as in `change_over.rs`
 //! ```
 //! A page that is swapped out while its range is unregistered would read as zero from then on. So the check and the

@@ -1,7 +1,7 @@
 //! Paging in from a store whose transfers end at once: faults are served, and predicted pages are prefetched.
 //!
 //! ```text
-//!   serve ──► observe_fault: the streams predict pages ──► page_in: admit ──► transfer ──► commit
+//!   serve ──► observe_fault: the streams predict pages ──► page_in_range: admit ──► transfer ──► commit
 //!                └── small units: prefetched before the faulting thread goes on
 //!   idle ───► large units: prefetched while it runs; or pages are evicted ahead of need
 //! ```

@@ -95,8 +95,9 @@ impl PageTable {
         Some(PageTable { entries: Table::new(pages)?, resident: 0 })
     }
 
-    /// Returns the number of pages that count against local memory: from `begin_fill` until `end_evict` or
-    /// `begin_drop`.
+    /// Returns the number of pages from the beginning of a fill (or `adopt`) until the end of the eviction (or
+    /// `begin_drop`). It includes `Leaving` pages that exist only as a copy, which take no local memory: see
+    /// `PagerState::occupied`.
     pub(crate) fn resident(&self) -> usize {
         self.resident
     }

@@ -18,8 +18,8 @@ impl PagerState {
         self.speculative.add(pages, self.queue.clock())
     }
 
-    /// Returns whether a check of new pages is due, because other pages have been evicted to make room for pages that
-    /// are perhaps never used.
+    /// Returns whether the oldest unchecked new pages are due for their check, since enough pages were evicted after
+    /// their fill ([`is_due`](largesse_policy::SpeculativePages::is_due)).
     pub(crate) fn has_untouched_to_check(&self) -> bool {
         self.speculative.is_due(self.queue.clock(), self.local, self.mapped)
     }

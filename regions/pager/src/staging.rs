@@ -206,7 +206,9 @@ impl Staging {
         let len = parts_len();
         let start = core::ptr::with_exposed_provenance_mut(self.range.start().as_ptr().addr() + len);
         let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-        // SAFETY: addresses of this value, which no thread uses before the flag is set.
+        // SAFETY: these addresses belong to `range`, and are only used to move pages there. The call takes no right
+        // from them: pages are moved there once a thread has set the flag, and a second thread sets the same rights
+        // again.
         let refused = unsafe { largesse_pages::raw_mprotect(start, len, protection) };
         if refused != 0 {
             return Err(FaultError(i32::try_from(-refused).unwrap_or(libc::ENOMEM)));

@@ -103,8 +103,8 @@ impl PagerState {
         missing.max(together.min(self.local / 64))
     }
 
-    /// Returns the number of pages that take local memory: all resident ones, except those of which only the copy exists
-    /// that is being written.
+    /// Returns the number of pages that take local memory: all resident ones, except those of which only the copy
+    /// exists that is being written.
     pub(crate) fn occupied(&self) -> usize {
         self.pages.resident() - self.copied
     }
@@ -164,6 +164,7 @@ impl PagerState {
     /// looks once again if most pages are pinned, and not at all if most of them are pinned for good: waiting would
     /// make each fault a millisecond longer for nothing.
     pub(crate) fn patience(&self) -> u64 {
+        /// Number of looks while at most half of local memory is pinned.
         const MOST: u64 = 200;
         match (self.pins.permanent() * 2 > self.local, self.pins.pages() * 2 > self.local) {
             (true, _) => 0,

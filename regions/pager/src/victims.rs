@@ -18,7 +18,8 @@ use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
 use std::time::Instant;
 
-/// Number of runs of the replacement queue without any page that can be evicted after which eviction gives up.
+/// Number of attempts in vain after which an eviction gives up: runs of the replacement queue without a page that can
+/// be evicted, and write-backs that took no page out of the program.
 pub(crate) const TRIES: usize = 32;
 
 /// Pages that were chosen for eviction and made `Leaving`.

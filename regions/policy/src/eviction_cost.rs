@@ -24,6 +24,7 @@ pub struct EvictionCost {
     writes: WriteCosts,
     /// Fixed cost of a write in nanoseconds, as computed by the last fit.
     write_ns: f64,
+    /// Number of batches of evictions before the one at which the write cost is fitted again.
     until: u32,
 }
 
@@ -91,8 +92,8 @@ impl Default for RefaultSavings {
 }
 
 impl RefaultSavings {
-    /// Counts `pages` that refaulted. `room` is the size of local memory divided by their refault distance: above 1, the
-    /// distance was shorter than local memory.
+    /// Counts `pages` that refaulted. `room` is the size of local memory divided by their refault distance: above 1,
+    /// the distance was shorter than local memory.
     fn add(&mut self, pages: f64, room: f64) {
         if self.pages > PRIOR {
             self.pages /= 2.0;

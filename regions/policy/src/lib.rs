@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   fault ──► Streams ──► PrefetchQueue ──► which pages to fill next
-//!     │          └ dense or strided ──► TransferUnits: how many at once ◄── Regions ◄── SetDuel or ComputeCore
+//!     │          └ dense or strided ──► TransferUnits: how many at once ◄── Regions ◄── SetDuel, or ComputeCore
 //!   fill ───► ReplacementQueue, SpeculativePages ──► which pages to evict
 //!   samples ► Coldness ──► which pages to evict first after a change-over
 //!   usage ──► NearAgain ──► when all swapped-out pages are fetched back

@@ -52,7 +52,7 @@ impl Broker {
     /// Stack size in bytes of the broker's thread and of the threads that serve faults.
     pub const STACK: usize = 256 << 10;
 
-    /// Starts a broker with an empty descriptor table.
+    /// Starts a broker whose descriptor table has none of the program's descriptors: only numbers 0 to 2 are in use.
     pub fn start() -> io::Result<Arc<Broker>> {
         let broker = Arc::new(Broker::default());
         broker.start_thread()?;

@@ -168,7 +168,8 @@ impl<S: Layer> PageStore for Overlay<S> {
     fn discard(&self, at: u64, len: u64) {
         let mut inner = self.lock();
         inner.reserved.remove(&(at..at + len));
-        // Other processes share the other layers. A hole in the top layer hides the pages below as well.
+        // Other processes share the layers below, so that these keep the contents. The pager reads a discarded page
+        // only after it has written it again.
         inner.top().discard(at, len);
     }
 }

@@ -100,7 +100,8 @@ impl Linux {
     /// unregistered. Resident pages can be written to until the caller protects them again.
     ///
     /// # Safety
-    /// No other thread uses this value: the child has only one.
+    /// No reference that [`faults`](Linux::faults) returned is in use, and no other thread calls this value until the
+    /// function returns. The broker's thread runs only the closures of the calling thread.
     pub(crate) unsafe fn renew(&self) -> Result<(), FaultError> {
         let way = [self.faults().method()];
         let by_signal = self.faults().by_signal();
@@ -111,7 +112,8 @@ impl Linux {
         };
         // Release: pairs with the Acquire in `faults`.
         let before = self.faults.swap(Box::into_raw(Box::new(faults)), Ordering::AcqRel);
-        // SAFETY: the pointer is that of a box, and the caller promises that no other thread uses it.
+        // SAFETY: `new` or this function made the pointer of a box, and only the swap above takes it out again. No
+        // reference to its contents is in use: the caller promises that for all others, and those above have ended.
         let before = unsafe { Box::from_raw(before) };
         // The descriptor is the parent's: its number means nothing, or another file, in this process.
         core::mem::forget(*before);
@@ -246,7 +248,8 @@ impl Linux {
     /// Returns the userfaultfd descriptor by which faults are received.
     #[must_use]
     pub fn faults(&self) -> &Userfault {
-        // SAFETY: set by `new`; replaced only by `renew`, whose caller promises that there is no reference.
+        // SAFETY: the pointer is that of a box that `new` or `renew` made. Only `renew` and `drop` free one: the caller
+        // of `renew` promises that no reference from here is in use, and `drop` has exclusive access to `self`.
         unsafe { &*self.faults.load(Ordering::Acquire) }
     }
 
@@ -274,7 +277,8 @@ impl Linux {
         }
     }
 
-    /// Returns the next fault that the calling thread should serve, if any.
+    /// Returns a fault that no thread serves yet, without waiting; `None` if there is none. The caller has served the
+    /// fault that it got before: if another thread asked for that one, that thread may continue now.
     pub(crate) fn next_fault(&self) -> Option<Touch> {
         if self.faults().by_signal() {
             return self.fault_queue.next();
