@@ -116,7 +116,7 @@ impl Part {
     fn forget(&self, offset: usize, len: usize) -> Result<(), FaultError> {
         let at = core::ptr::with_exposed_provenance_mut(self.start + offset);
         // SAFETY: pages of this staging buffer, which the caller holds, and of which it has no reference.
-        unsafe { largesse_pages::forget(at, len) }.map_err(|error| FaultError(error.errno))
+        Ok(unsafe { largesse_pages::forget(at, len) }?)
     }
 }
 
@@ -154,9 +154,8 @@ impl StagingBuffer {
 impl Staging {
     /// Reserves and maps the addresses of all staging buffers.
     pub(crate) fn new() -> Result<Staging, FaultError> {
-        let refused = |error: largesse_pages::MapError| FaultError(error.errno);
-        let range = Reserved::new(2 * parts_len(), SPAN).map_err(refused)?;
-        range.commit(0, parts_len(), PageKind::Small).map_err(refused)?;
+        let range = Reserved::new(2 * parts_len(), SPAN)?;
+        range.commit(0, parts_len(), PageKind::Small)?;
         let mut buffers = Vec::with_capacity(BUFFERS);
         for number in 0..BUFFERS {
             let copies = Copies::new().ok_or(FaultError(libc::ENOMEM))?;
@@ -213,8 +212,7 @@ impl Staging {
         if refused != 0 {
             return Err(FaultError(i32::try_from(-refused).unwrap_or(libc::ENOMEM)));
         }
-        largesse_pages::advise_mapping(start, len, PageKind::Small)
-            .map_err(|error| FaultError(error.errno))?;
+        largesse_pages::advise_mapping(start, len, PageKind::Small)?;
         faults.register(start.addr(), len)
     }
 
@@ -226,7 +224,7 @@ impl Staging {
         self.moves = faults.take(at, at + page, page) == (page, None);
         self.respects = !self.moves && copied::are_references_respected(faults, at)?;
         // SAFETY: no thread uses the staging buffers yet.
-        unsafe { self.range.purge(0, 2 * page) }.map_err(|error| FaultError(error.errno))
+        Ok(unsafe { self.range.purge(0, 2 * page) }?)
     }
 
     /// Returns whether pages are moved. If so, pages to which a device writes stay resident.

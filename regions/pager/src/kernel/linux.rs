@@ -388,7 +388,7 @@ impl Drop for Linux {
 
 fn inherited(at: usize, len: usize, yes: bool) -> Result<(), FaultError> {
     let at = core::ptr::with_exposed_provenance_mut(at);
-    largesse_pages::inherited(at, len, yes).map_err(|error| FaultError(error.errno))
+    Ok(largesse_pages::inherited(at, len, yes)?)
 }
 
 impl Kernel for Linux {
@@ -441,7 +441,7 @@ impl Kernel for Linux {
         let parts: Vec<_> = pages.iter().map(bytes).collect();
         // SAFETY: the pages are far memory in a state in which no thread of the pager reads them; a touch by the
         // program is a fault that waits.
-        unsafe { largesse_pages::forget_all(&parts) }.map_err(|error| FaultError(error.errno))
+        Ok(unsafe { largesse_pages::forget_all(&parts) }?)
     }
 
     fn zeros(&self, pages: Range<PageNumber>) -> Vec<bool> {
