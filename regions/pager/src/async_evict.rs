@@ -84,9 +84,7 @@ impl AsyncEvictor {
             return Ok(false);
         }
         let began = Instant::now();
-        let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
-        let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
-        pager.kernel.forget(&gone)?;
+        let mut gone = pager.forget_clean(&victims)?;
         pager.finish_leaving(
             pager.lock(),
             &gone,

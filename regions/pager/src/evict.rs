@@ -134,9 +134,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &self,
         victims: &[(Range<PageNumber>, PageState)],
     ) -> Result<EvictionResult, PagerError> {
-        let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
-        let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
-        self.kernel.forget(&gone)?;
+        let mut gone = self.forget_clean(victims)?;
         let (mut writes, mut full) = (WriteCosts::default(), false);
         for (range, _) in victims.iter().filter(|(_, state)| *state != PageState::Clean) {
             let began = Instant::now();

@@ -49,8 +49,7 @@ impl<S: PageStore> FarMemory<S> {
         let _rest = pager.rest();
         let mut inner = pager.lock();
         let is_missing = |page: PageNumber| {
-            let state = inner.pages[page].state;
-            state == PageState::SwappedOut || state.in_flight() || inner.pages[page].in_write
+            inner.pages[page].state == PageState::SwappedOut || inner.pages[page].is_busy()
         };
         if used.clone().any(is_missing) || !self.unregister(kind) {
             return false;
