@@ -12,7 +12,7 @@ use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming};
 use crate::page::{PageState, Touch};
 use crate::pager::{Pager, WAKE_NS, between};
-use crate::state::ROOM_WAIT;
+use crate::state::{ROOM_WAIT, StateGuard};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use largesse_pages::Table;
 use largesse_policy::streams::Access;
@@ -146,24 +146,10 @@ impl AsyncFiller {
                 }
                 Admission::Begun(incoming) => break incoming,
                 Admission::NoRoom(pages) => {
-                    inner.found_no_room(pages, now);
-                    inner.room_wanted = pages;
                     request.upto = 0; // there may be room for the unit alone
-                    pager.reclaim_needed.notify_all();
-                    if inner.nothing_can_leave(*stuck_before.get_or_insert(inner.stuck), now)
-                        && let Some(incoming) = pager.admit_over_limit(&mut inner, &request, now)
-                    {
-                        inner.room_wanted = 0;
+                    let stuck = *stuck_before.get_or_insert(inner.stuck);
+                    if let Some(incoming) = self.wait_for_room(pager, inner, (&request, pages), stuck, now)? {
                         break incoming;
-                    }
-                    // Pages of reads that have ended can be evicted.
-                    if self.reads.len() > 0 {
-                        drop(inner);
-                        self.reap(pager, Duration::ZERO)?;
-                        inner = pager.lock();
-                    }
-                    if inner.occupied() + pages > inner.local {
-                        drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
                     }
                     let waited = core::mem::replace(&mut now, Instant::now());
                     pager.count(touch.page, Count::RoomNs, between(waited, now));
@@ -177,6 +163,38 @@ impl AsyncFiller {
         } else {
             self.start(pager, incoming, Some(began))
         }
+    }
+
+    /// Has the evicting thread make room for the `pages` pages of a fill, and waits for it, for at most [`ROOM_WAIT`].
+    /// If nothing can be evicted, begins the fill of the page over the limit instead, and returns it. `stuck` is the
+    /// number of failed attempts of the evicting thread when this fault first found no room.
+    fn wait_for_room<'a, K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &'a Pager<K, S>,
+        mut inner: StateGuard<'a>,
+        (request, pages): (&FillRequest, usize),
+        stuck: u64,
+        now: Instant,
+    ) -> Result<Option<Incoming>, PagerError> {
+        inner.found_no_room(pages, now);
+        inner.room_wanted = pages;
+        pager.reclaim_needed.notify_all();
+        if inner.nothing_can_leave(stuck, now)
+            && let Some(incoming) = pager.admit_over_limit(&mut inner, request, now)
+        {
+            inner.room_wanted = 0;
+            return Ok(Some(incoming));
+        }
+        // Pages of reads that have ended can be evicted.
+        if self.reads.len() > 0 {
+            drop(inner);
+            self.reap(pager, Duration::ZERO)?;
+            inner = pager.lock();
+        }
+        if inner.occupied() + pages > inner.local {
+            drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
+        }
+        Ok(None)
     }
 
     /// Reports a fault, or a touch of a page whose prefetch is in flight, to the streams. Returns how they classify the

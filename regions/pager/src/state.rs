@@ -15,7 +15,7 @@ use largesse_policy::reclaim_mode::ReclaimMode;
 use largesse_policy::replacement::{Protection, Replacement};
 use largesse_policy::streams::{Access, Prefetch};
 use largesse_policy::transfer::TransferUnits;
-use largesse_policy::{FreeReserve, SpeculativePages};
+use largesse_policy::{FreeReserve, MAX_TRANSFER, Policies, SpeculativePages};
 use std::time::{Duration, Instant};
 
 /// Number of pages that a write makes writable at once: the written one and those after it, because a loop is likely to
@@ -96,6 +96,41 @@ pub(crate) struct PagerState {
 }
 
 impl PagerState {
+    /// Makes the state of a pager whose pages, of `page_bytes` bytes each, are as in the table `pages`, and of which at
+    /// most `local` are resident.
+    pub(crate) fn new(pages: PageTable, page_bytes: usize, local: usize, policies: Policies) -> PagerState {
+        let Policies { replacement, prefetch, size } = policies;
+        PagerState {
+            pages,
+            queue: replacement,
+            pins: Pins::default(),
+            local,
+            mapped: 0,
+            units: TransferUnits::new(size),
+            prefetch,
+            mean_fill: 0.0,
+            speculative: SpeculativePages::default(),
+            reclaim_mode: ReclaimMode::default(),
+            eviction_cost: EvictionCost::default(),
+            full: None,
+            deferred_since: None,
+            asynchronous: false,
+            leaving: 0,
+            write_copies: WriteCopies::default(),
+            page_bytes,
+            copied: 0,
+            largest_async: MAX_TRANSFER,
+            room_wanted: 0,
+            stuck: 0,
+            stuck_since_full: false,
+            free_reserve: FreeReserve::default(),
+            core: (0, 0),
+            only_read: None,
+            near: 0..0,
+            recall: 0..0,
+        }
+    }
+
     /// Returns the number of pages to evict together so that there is room for `missing` pages. Evicting several units
     /// at once is cheaper, since each system call costs as much as several pages.
     pub(crate) fn batch(&self, missing: usize) -> usize {
