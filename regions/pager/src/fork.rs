@@ -155,7 +155,11 @@ impl<S: PageStore> HeldPager<'_, S> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::start;
     use crate::test_pager::over_one_span;
+    use core::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
 
     /// A child can never take a lock that another thread of the parent held at the fork.
     #[test]
@@ -170,5 +174,55 @@ mod tests {
         assert_eq!(is_free(), (false, false));
         held.in_parent();
         assert_eq!(is_free(), (true, true));
+    }
+
+    fn end_child(_: &PagerError) -> ! {
+        // SAFETY: no preconditions.
+        unsafe { libc::_exit(3) }
+    }
+
+    /// Returns the status with which a child ends, or `None` if it must be killed after 20 s.
+    fn status_of(child: libc::pid_t) -> Option<i32> {
+        let (since, mut status) = (Instant::now(), 0);
+        // SAFETY: a child of this process, and room for its status.
+        while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } != child {
+            if since.elapsed() > Duration::from_secs(20) {
+                // SAFETY: a child of this process, which was not waited for yet.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Some(status)
+    }
+
+    #[test]
+    fn child_uses_its_pages_whatever_other_threads_did() {
+        let Some((pager, at)) = over_one_span() else { return };
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    drop(pager.kernel.far_in(&(at..at + 1)));
+                }
+            });
+            let mut ended = (0..32).map(|_| {
+                let held = pager.hold();
+                // SAFETY: the child makes no use of what other threads of this process have locked.
+                let child = unsafe { libc::fork() };
+                if child != 0 {
+                    held.in_parent();
+                    return status_of(child);
+                }
+                // SAFETY: the child has one thread.
+                let set_up = unsafe { held.in_child() }.is_ok() && start(&pager, end_child).is_ok();
+                let word = core::ptr::with_exposed_provenance::<u64>(at);
+                // SAFETY: a page of far memory, whose faults are served; the call has no preconditions.
+                unsafe { libc::_exit(if set_up && word.read_volatile() == 0 { 0 } else { 1 }) }
+            });
+            let wrong = ended.find(|status| *status != Some(0));
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(wrong, None, "status of a child, or `None` within: it had to be killed");
+        });
     }
 }

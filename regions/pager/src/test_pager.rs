@@ -5,7 +5,7 @@ use crate::{Linux, Segments};
 use largesse_pages::fault::{OPEN_METHODS, Userfault};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::Policies;
-use largesse_store::{Broker, PageStore, Ranges, StoreError};
+use largesse_store::{Broker, Fork, PageStore, Ranges, StoreError};
 use std::sync::Arc;
 
 /// A store in which no page is ever written.
@@ -23,6 +23,9 @@ impl PageStore for Nothing {
         unreachable!("all pages fit")
     }
     fn discard(&self, _: u64, _: u64) {}
+    fn fork(&self, _: Fork) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// Makes a pager for a span of far memory, whose address it returns, too. No thread serves its faults. Prints that the
