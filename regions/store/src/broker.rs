@@ -64,7 +64,7 @@ impl Broker {
         let broker = Arc::clone(self);
         largesse_machine::service::start(c"largesse-broker", Broker::STACK, &[], move || broker.work())?;
         let thread = self.call(|| own_table().map(|()| largesse_pages::thread_id()))?;
-        self.thread.store(thread, Ordering::Relaxed); // Relaxed: who forks next has seen this return
+        self.thread.store(thread, Ordering::Relaxed); // Relaxed: a thread that forks later has seen this return
         Ok(())
     }
 
