@@ -77,7 +77,7 @@ fn end(name: &[u8]) -> c_int {
     let Some(began) = marked.began.take() else { return status::BAD_ARGUMENT };
     let now = far.pager().core_ends(&mut marked.core, began.elapsed());
     if marked.shown.len() < MOST_SHOWN {
-        marked.shown.push((now, far.pager().set()));
+        marked.shown.push((now, far.pager().commonest_unit()));
     }
     status::OK
 }

@@ -35,6 +35,12 @@ pub struct PageFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultError(pub i32);
 
+impl From<crate::MapError> for FaultError {
+    fn from(error: crate::MapError) -> FaultError {
+        FaultError(error.errno)
+    }
+}
+
 /// A userfaultfd descriptor, which reports faults in the ranges registered with it.
 #[derive(Debug)]
 pub struct Userfault {

@@ -82,10 +82,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         now: Instant,
     ) -> Option<Incoming> {
         let page = request.touch.page;
-        self.count(page, Count::OverLimit, 1);
         let request = FillRequest { reason: FillReason::Fault, ..*request };
-        let missing = inner.pages[page].state.is_missing();
-        missing.then(|| self.begin_fill(inner, &request, page..page + 1, now))
+        inner.pages[page].state.is_missing().then(|| {
+            self.count(page, Count::OverLimit, 1);
+            self.begin_fill(inner, &request, page..page + 1, now)
+        })
     }
 
     /// Makes missing pages `Filling`, and notes that they are refaults if they were evicted before.

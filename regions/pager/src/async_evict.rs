@@ -13,7 +13,7 @@ use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
 use crate::page_table::Contents;
 use crate::pager::{Pager, between};
-use crate::state::StateGuard;
+use crate::state::{BATCH, IDLE_SLEEP, StateGuard};
 use crate::victims::TRIES;
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
@@ -26,10 +26,6 @@ use std::time::{Duration, Instant};
 pub(crate) const WRITE_DEPTH: usize = 16;
 /// Largest size in pages of the memory that the writes in flight share.
 pub(crate) const WRITE_PAGES: usize = MAX_TRANSFER;
-/// Largest number of pages of one write.
-const MOST_PAGES: usize = 256;
-/// Smallest number of victims that are selected at once, so that neighbours among them are written together.
-const BATCH: usize = 128;
 /// Largest number of victims that are selected at once. A touch may have to wait for the writes of all of them.
 const MOST_AT_ONCE: usize = 512;
 
@@ -37,7 +33,7 @@ const MOST_AT_ONCE: usize = 512;
 #[derive(Debug)]
 pub struct AsyncEvictor {
     writes: InFlight<Write>,
-    /// Largest number of pages of one write: half of the queue's memory, and at most [`MOST_PAGES`].
+    /// Largest number of pages of one write: half of the queue's memory.
     most: usize,
 }
 
@@ -52,7 +48,7 @@ impl AsyncEvictor {
     /// Makes an evictor over a queue whose memory has room for `pages` pages of `page` bytes each.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> AsyncEvictor {
-        AsyncEvictor { writes: InFlight::new(queue, pages * page), most: (pages / 2).clamp(1, MOST_PAGES) }
+        AsyncEvictor { writes: InFlight::new(queue, pages * page), most: (pages / 2).max(1) }
     }
 
     /// Evicts some pages, if local memory has little room, and ends the evictions of pages whose writes have ended.
@@ -78,7 +74,7 @@ impl AsyncEvictor {
         if wanted == 0 {
             return Ok(false);
         }
-        let batch = wanted.clamp(BATCH.min(inner.local / 64), MOST_AT_ONCE);
+        let batch = wanted.clamp(BATCH[1].min(inner.local / 64), MOST_AT_ONCE);
         let mut tries = TRIES; // counted down
         let victims = inner.select_victims(batch, &mut tries, now).runs;
         inner.leaving += victims.iter().map(|(range, _)| range.len()).sum::<usize>();
@@ -88,9 +84,7 @@ impl AsyncEvictor {
             return Ok(false);
         }
         let began = Instant::now();
-        let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
-        let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
-        pager.kernel.forget(&gone)?;
+        let mut gone = pager.forget_clean(&victims)?;
         pager.finish_leaving(
             pager.lock(),
             &gone,
@@ -220,7 +214,8 @@ impl AsyncEvictor {
                 let size = pager.kernel.page();
                 for run in &leaving {
                     let at = memory.start + (run.start - range.start) * size;
-                    // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
+                    // SAFETY: the transfer of these bytes has ended, and none other has them before they are given
+                    // back.
                     let bytes = unsafe { self.writes.bytes(&(at..at + run.len() * size)) };
                     pager.kernel.fill(run.start, bytes, false)?;
                     pager.stay(run, Count::NoRoom, ended);
@@ -254,7 +249,7 @@ impl AsyncEvictor {
         let inner = pager.lock();
         // If there is something to do and it could not be done, all resident pages are pinned or in flight.
         let nothing_to_do = inner.wanted_evictions(Instant::now()) == 0 && !inner.has_untouched_to_check();
-        let milliseconds = if nothing_to_do && !hurry() { 500 } else { 1 };
+        let milliseconds = if nothing_to_do && !hurry() { IDLE_SLEEP.into() } else { 1 };
         drop(pager.reclaim_needed.wait_at_most(inner, milliseconds));
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming};
 use crate::page::{PageState, Touch};
 use crate::pager::{Pager, WAKE_NS, between};
+use crate::state::{ROOM_WAIT, StateGuard};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use largesse_pages::Table;
 use largesse_policy::streams::Access;
@@ -36,8 +37,6 @@ const FAULT_SLOTS: usize = 8;
 const PREFETCH_PAGES: usize = 32;
 /// Largest number of new pages that one fault fills because a stream expects their use.
 const NEW_PAGES: usize = 64;
-/// Number of milliseconds for which a fault waits for room in local memory before it looks again.
-const ROOM_WAIT: u64 = 1;
 
 /// Returns the size in pages of the memory of a queue, at most `most`, if local memory has `local` pages.
 pub(crate) fn queue_pages(local: usize, most: usize) -> usize {
@@ -147,24 +146,10 @@ impl AsyncFiller {
                 }
                 Admission::Begun(incoming) => break incoming,
                 Admission::NoRoom(pages) => {
-                    inner.found_no_room(pages, now);
-                    inner.room_wanted = pages;
                     request.upto = 0; // there may be room for the unit alone
-                    pager.reclaim_needed.notify_all();
-                    if inner.nothing_can_leave(*stuck_before.get_or_insert(inner.stuck), now)
-                        && let Some(incoming) = pager.admit_over_limit(&mut inner, &request, now)
-                    {
-                        inner.room_wanted = 0;
+                    let stuck = *stuck_before.get_or_insert(inner.stuck);
+                    if let Some(incoming) = self.wait_for_room(pager, inner, (&request, pages), stuck, now)? {
                         break incoming;
-                    }
-                    // Pages of reads that have ended can be evicted.
-                    if self.reads.len() > 0 {
-                        drop(inner);
-                        self.reap(pager, Duration::ZERO)?;
-                        inner = pager.lock();
-                    }
-                    if inner.occupied() + pages > inner.local {
-                        drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
                     }
                     let waited = core::mem::replace(&mut now, Instant::now());
                     pager.count(touch.page, Count::RoomNs, between(waited, now));
@@ -180,8 +165,40 @@ impl AsyncFiller {
         }
     }
 
+    /// Has the evicting thread make room for the `pages` pages of a fill, and waits for it, for at most [`ROOM_WAIT`].
+    /// If nothing can be evicted, begins the fill of the page over the limit instead, and returns it. `stuck` is the
+    /// number of failed attempts of the evicting thread when this fault first found no room.
+    fn wait_for_room<'a, K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &'a Pager<K, S>,
+        mut inner: StateGuard<'a>,
+        (request, pages): (&FillRequest, usize),
+        stuck: u64,
+        now: Instant,
+    ) -> Result<Option<Incoming>, PagerError> {
+        inner.found_no_room(pages, now);
+        inner.room_wanted = pages;
+        pager.reclaim_needed.notify_all();
+        if inner.nothing_can_leave(stuck, now)
+            && let Some(incoming) = pager.admit_over_limit(&mut inner, request, now)
+        {
+            inner.room_wanted = 0;
+            return Ok(Some(incoming));
+        }
+        // Pages of reads that have ended can be evicted.
+        if self.reads.len() > 0 {
+            drop(inner);
+            self.reap(pager, Duration::ZERO)?;
+            inner = pager.lock();
+        }
+        if inner.occupied() + pages > inner.local {
+            drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
+        }
+        Ok(None)
+    }
+
     /// Reports a fault, or a touch of a page whose prefetch is in flight, to the streams. Returns how they classify the
-    /// access, and up to which page the new pages after it are filled along with it (0 if the page is not new).
+    /// access, and the end of the new pages that are filled along with a new page; 0 for the transfer unit alone.
     fn observe<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,

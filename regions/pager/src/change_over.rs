@@ -14,10 +14,10 @@ use largesse_policy::{Coldness, PageNumber};
 use largesse_store::PageStore;
 
 impl<S: PageStore> FarMemory<S> {
-    /// Takes over spans of the heap's range that the program uses, and its mappings: pages with contents are resident, all
-    /// others zero. The coldest spans by `coldness`, counted from the start of the heap's range, are evicted first. The
-    /// caller lets no other thread hand out or drop memory of the heap or of mappings, and starts the pager's threads only
-    /// then.
+    /// Takes over spans of the heap's range that the program uses, and its mappings: pages with contents are resident,
+    /// all others zero. The coldest spans by `coldness`, counted from the start of the heap's range, are evicted first.
+    /// The caller lets no other thread hand out or drop memory of the heap or of mappings, and starts the pager's
+    /// threads only then.
     pub fn take_over(
         &self,
         spans: impl Iterator<Item = Range<usize>>,
@@ -44,9 +44,9 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Takes over a segment that is neither the heap's range nor that of mappings: its pages with contents are resident,
-    /// all others zero. If the store has no room for it, the segment is near memory as before, for good. The caller
-    /// starts the pager's threads only then.
+    /// Takes over a segment that is neither the heap's range nor that of mappings: its pages with contents are
+    /// resident, all others zero. If the store has no room for it, the segment is near memory as before, for good. The
+    /// caller starts the pager's threads only then.
     pub fn take_over_segment(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let pager = self.pager();
         let Some(first) = pager.kernel().page_at(at.start) else { return Ok(()) };

@@ -94,7 +94,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for (unit, eviction) in units.iter().zip(evictions) {
             let run = PageRun { first: number(unit.start), pages: number(unit.len()) };
             inner.queue.insert(run, local, *eviction);
-            // New pages are filled once, and say nothing about refaults. Units of one page say nothing about other sizes.
+            // New pages are filled once, and say nothing about refaults. Units of one page say nothing about other
+            // sizes.
             let chosen = *from == PageState::SwappedOut && inner.only_read != Some(Reads::Changed);
             if let (TransferUnits::Auto(regions), true) = (&mut inner.units, chosen) {
                 let ns = ns * unit.len() as u64 / range.len() as u64;

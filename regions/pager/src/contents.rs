@@ -75,7 +75,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 inner.pages.set_wanted(page, false); // an eviction in flight does not write them
             }
             // A write in flight could otherwise end after its room in the store was discarded.
-            if !range.clone().any(|page| inner.pages[page].state.in_flight() || inner.pages[page].in_write) {
+            if !range.clone().any(|page| inner.pages[page].is_busy()) {
                 break;
             }
             inner = self.io_done.wait(inner);

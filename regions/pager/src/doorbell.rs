@@ -10,7 +10,7 @@ use crate::lock::{DOORBELL, REQUEST, RankedGuard, RankedMutex};
 use crate::page::Touch;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::fault::{FaultError, Userfault};
-use largesse_pages::{MapError, PageKind, Reserved, SPAN, Table, base_page};
+use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
 
 /// Asks the handler thread for a page of the program: by a touch of a page that is always missing.
 #[derive(Debug)]
@@ -28,9 +28,8 @@ pub(crate) struct Doorbell {
 
 impl Doorbell {
     pub(crate) fn new() -> Result<Doorbell, FaultError> {
-        let refused = |error: MapError| FaultError(error.errno);
-        let page = Reserved::new(SPAN, SPAN).map_err(refused)?;
-        page.commit(0, base_page(), PageKind::Small).map_err(refused)?;
+        let page = Reserved::new(SPAN, SPAN)?;
+        page.commit(0, base_page(), PageKind::Small)?;
         let zeros = Table::new(base_page()).ok_or(FaultError(libc::ENOMEM))?;
         Ok(Doorbell {
             page,

@@ -20,6 +20,13 @@ pub enum PagerError {
     },
     /// The kernel refused an operation on pages.
     Kernel(FaultError),
+    /// Another system call failed.
+    System {
+        /// Name of the system call or function of the C library.
+        call: &'static str,
+        /// Error number (`errno`) of the call.
+        errno: i32,
+    },
 }
 
 impl std::fmt::Display for PagerError {
@@ -33,6 +40,9 @@ impl std::fmt::Display for PagerError {
             ),
             PagerError::Kernel(FaultError(errno)) => {
                 write!(f, "userfaultfd: {}", std::io::Error::from_raw_os_error(*errno))
+            }
+            PagerError::System { call, errno } => {
+                write!(f, "{call}: {}", std::io::Error::from_raw_os_error(*errno))
             }
         }
     }

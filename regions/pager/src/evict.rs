@@ -9,7 +9,7 @@
 
 use crate::page::{PageState, runs};
 use crate::pager::{Pager, between};
-use crate::state::{PagerState, StateGuard};
+use crate::state::{IDLE_SLEEP, PagerState, ROOM_WAIT, StateGuard};
 use crate::victims::{TRIES, Victims};
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
@@ -27,7 +27,7 @@ pub(crate) struct EvictionResult {
     pub(crate) gone: Vec<Range<PageNumber>>,
     writes: WriteCosts,
     /// Whether some pages stay because the store had no room for them.
-    full: bool,
+    pub(crate) full: bool,
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
@@ -53,7 +53,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 return Ok((inner, false));
             }
             patience -= 1;
-            inner = self.io_done.wait_at_most(inner, 1);
+            inner = self.io_done.wait_at_most(inner, ROOM_WAIT);
             *now = Instant::now();
         }
         Ok((inner, true))
@@ -97,21 +97,35 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         (began, now): (Instant, Instant),
     ) {
         let pages = gone.iter().map(Range::len).sum();
-        inner.full = full.then_some(now).or(inner.full);
         inner.eviction_cost.evicted(victims.units, pages, between(began, now), *writes);
         self.finish_eviction(inner, gone);
-        for (range, _) in &victims.runs {
-            let leaving = |page: PageNumber| inner.pages[page].state == PageState::Leaving;
-            let stay = runs(range.clone(), |page| leaving(page).then(|| inner.pages[page].part()));
-            for (run, part) in stay {
-                inner.stay(&run, part, now);
-                let why = if *full { Count::NoRoom } else { Count::Pinned };
-                self.count(run.start, why, run.len() as u64);
-            }
-        }
+        self.defer_left(inner, &victims.runs, *full, now);
         self.tell(inner);
         self.io_done.notify_all();
         victims.runs.iter().for_each(|(range, _)| self.wake_waiting(inner, range.clone()));
+    }
+
+    /// Makes those of the `victims` resident again that a write-back left in the program, defers and counts them. The
+    /// reason is that the store is `full`, or that a device may be writing to them. Returns their runs.
+    pub(crate) fn defer_left(
+        &self,
+        inner: &mut PagerState,
+        victims: &[(Range<PageNumber>, PageState)],
+        full: bool,
+        now: Instant,
+    ) -> Vec<Range<PageNumber>> {
+        inner.full = full.then_some(now).or(inner.full);
+        let why = if full { Count::NoRoom } else { Count::Pinned };
+        let mut left = Vec::new();
+        for (range, _) in victims {
+            let leaving = |page: PageNumber| inner.pages[page].state == PageState::Leaving;
+            for (run, part) in runs(range.clone(), |page| leaving(page).then(|| inner.pages[page].part())) {
+                inner.stay(&run, part, now);
+                self.count(run.start, why, run.len() as u64);
+                left.push(run);
+            }
+        }
+        left
     }
 
     /// Takes `Leaving` pages from the program, and writes the changed ones to the store. Pages stay if a device may be
@@ -120,9 +134,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &self,
         victims: &[(Range<PageNumber>, PageState)],
     ) -> Result<EvictionResult, PagerError> {
-        let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
-        let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
-        self.kernel.forget(&gone)?;
+        let mut gone = self.forget_clean(victims)?;
         let (mut writes, mut full) = (WriteCosts::default(), false);
         for (range, _) in victims.iter().filter(|(_, state)| *state != PageState::Clean) {
             let began = Instant::now();
@@ -190,7 +202,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 continue;
             }
             if inner.pages.resident() + inner.low_watermark() <= inner.local {
-                inner = self.reclaim_needed.wait_at_most(inner, 500);
+                inner = self.reclaim_needed.wait_at_most(inner, IDLE_SLEEP.into());
                 continue;
             }
             let evicted;

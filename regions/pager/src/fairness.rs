@@ -53,7 +53,7 @@ impl FairnessThrottle {
             let others_work = process_cpu_time().saturating_sub(worked) > REST / 2;
             if others_work && now.duration_since(self.rested) > LONG_REST_INTERVAL {
                 std::thread::sleep(LONG_REST);
-                self.rested = now;
+                self.rested = Instant::now();
             }
         }
         (self.since, self.taken) = (Instant::now(), taken);

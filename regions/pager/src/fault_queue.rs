@@ -2,7 +2,7 @@
 //! the store's descriptors.
 
 use crate::buffer::Buffer;
-use crate::lock::{FAULTS, RankedMutex};
+use crate::lock::{FAULTS, RankedGuard, RankedMutex};
 use crate::page::Touch;
 use largesse_policy::MAX_TRANSFER;
 use std::collections::VecDeque;
@@ -17,17 +17,21 @@ pub(crate) struct FaultQueue {
     asked: Condvar,
     /// Notified when the handler thread has served faults.
     served: Condvar,
-    /// Unused buffers of threads that serve their own faults.
-    buffers: RankedMutex<Vec<Buffer>, FAULTS>,
 }
 
+/// The lock of the fault queue, held.
+pub(crate) type FaultsGuard<'a> = RankedGuard<'a, Faults, FAULTS>;
+
+/// Everything that the lock of the fault queue guards.
 #[derive(Debug, Default)]
-struct Faults {
+pub(crate) struct Faults {
     waiting: VecDeque<Touch>,
     /// Number of faults that were added since the start.
     come: u64,
     /// Number of faults that were served since the start, in the order in which they were added.
     served: u64,
+    /// Unused buffers of threads that serve their own faults, and of the on-CPU handler.
+    buffers: Vec<Buffer>,
 }
 
 impl FaultQueue {
@@ -64,12 +68,23 @@ impl FaultQueue {
 
     /// Takes an unused buffer, or makes one. Returns `None` if memory is short.
     pub(crate) fn buffer(&self) -> Option<Buffer> {
-        let free = self.buffers.lock().pop();
+        let free = self.faults.lock().buffers.pop();
         free.or_else(|| Buffer::on_cpu(MAX_TRANSFER))
     }
 
     /// Gives a buffer back, for the next thread that needs one.
     pub(crate) fn give_back(&self, buffer: Buffer) {
-        self.buffers.lock().push(buffer);
+        self.faults.lock().buffers.push(buffer);
+    }
+
+    /// Waits until no thread adds or takes a fault or a buffer, and lets none do it until the guard is dropped: for a
+    /// fork. The caller has closed the gate.
+    pub(crate) fn hold(&self) -> FaultsGuard<'_> {
+        self.faults.lock()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn try_hold(&self) -> Option<FaultsGuard<'_>> {
+        self.faults.try_lock()
     }
 }

@@ -9,7 +9,7 @@ use core::ffi::CStr;
 use core::ops::Range;
 use largesse_machine::service;
 use largesse_policy::PageNumber;
-use largesse_store::PageStore;
+use largesse_store::{Broker, PageStore};
 use std::io;
 
 /// Ends the program because of an error that leaves it without its pages.
@@ -18,8 +18,7 @@ pub type Fatal = fn(&PagerError) -> !;
 /// Starts a thread that receives no signals. In a signal handler of the program it could touch far memory, and would
 /// then wait for itself.
 pub(crate) fn spawn<W: FnOnce() + Send + 'static>(name: &'static CStr, work: W) -> io::Result<()> {
-    const STACK: usize = 256 << 10;
-    service::start(name, STACK, &[], work)
+    service::start(name, Broker::STACK, &[], work)
 }
 
 /// Serves the next reported fault, if there is one. Returns the faulting page, and the pages whose waiting threads must

@@ -50,7 +50,7 @@ impl<T> InFlight<T> {
         &*self.queue
     }
 
-    /// Returns the number of transfers in flight.
+    /// Returns the number of transfers that were started and that [`reap`](InFlight::reap) has not returned yet.
     pub(crate) fn len(&self) -> usize {
         self.queue.in_flight()
     }

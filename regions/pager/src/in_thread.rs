@@ -12,7 +12,6 @@ use crate::kernel::Linux;
 use crate::page::{PageState, Touch};
 use crate::pager::Pager;
 use core::ops::Range;
-use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 
@@ -27,7 +26,8 @@ impl<S: PageStore> Pager<Linux, S> {
         } else if here {
             // Pages are in flight only inside the gate: a fork waits for that.
             let _inside = self.kernel().gate.enter();
-            let mut buffer = fault_queue.buffer().ok_or(FaultError(libc::ENOMEM))?;
+            let no_memory = PagerError::System { call: "mmap", errno: libc::ENOMEM };
+            let mut buffer = fault_queue.buffer().ok_or(no_memory)?;
             self.serve(touch, &mut buffer)?;
             fault_queue.give_back(buffer);
         } else {

@@ -19,8 +19,8 @@ use largesse_policy::streams::Access;
 pub(crate) struct FillRequest {
     pub(crate) touch: Touch,
     pub(crate) access: Access,
-    /// Last page up to which the units that follow in the same state are paged in, too; 0 for the unit of the page
-    /// alone.
+    /// End of the pages to page in, which is not paged in itself: units in the same state that follow that of the page
+    /// are included up to here. It is 0 for the unit of the page alone.
     pub(crate) upto: PageNumber,
     pub(crate) reason: FillReason,
     pub(crate) frames: FrameSource,

@@ -9,6 +9,7 @@ use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 
 pub use linux::Linux;
+pub(crate) use linux::OutsideGuard;
 
 /// A callback that receives the contents of consecutive pages taken from the program, and the number of the first one.
 pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), PagerError>;

@@ -26,14 +26,17 @@
 //! | 0 | mappings (`mappings.rs`) | what the program mapped in far memory | it maps or unmaps, or forks |
 //! | 1 | doorbell (`doorbell.rs`) | the right to ask for a page | a thread awaits the answer, or forks |
 //! | 2 | request (`doorbell.rs`) | the page that is asked for | it is handed over |
-//! | 3 | faults (`fault_queue.rs`) | faults that come by signal | they are handed over |
-//! | 4 | gate (`gate.rs`) | the number of threads inside the pager | one enters or leaves, or forks |
+//! | 3 | gate (`gate.rs`) | the number of threads inside the pager | one enters or leaves, or forks |
+//! | 4 | faults (`fault_queue.rs`) | faults that come by signal, and buffers | they are handed over, or one forks |
 //! | 5 | staging (`staging.rs`) | pages taken from the program | they are written back, or their frames filled |
-//! | 6 | state (`state.rs`) | the page table and the policies | a decision is made; never during a transfer |
-//! | 7 | outside (`kernel/linux.rs`) | addresses that are no longer far memory | they are looked up |
+//! | 6 | state (`state.rs`) | the page table and the policies | a decision is made, or one forks; never in a transfer |
+//! | 7 | outside (`kernel/linux.rs`) | addresses that are no longer far memory | they are looked up, or one forks |
 //! | 8 | times (`transfer_times.rs`) | the distribution of the times of transfers | one has ended |
 //!
-//! Locks of the store and of its broker come after all of these: nothing here is called while they are held.
+//! Locks of the store and of its broker come after all of these, and so do those of the allocator: nothing here is
+//! called while they are held. A thread may therefore allocate while it holds a lock of the table. Such a lock must be
+//! held over a fork if a thread can take it outside of the gate: otherwise the thread could wait for the allocator with
+//! the lock held when another thread forks, and the lock would never be free in the child.
 //! # Invariants
 //! 1. A page is handed to the program with its last contents, or not at all: every page that is read from the store is
 //!    compared with the checksum of what was written.
@@ -83,6 +86,8 @@ mod segments;
 mod speculative;
 mod staging;
 mod state;
+#[cfg(test)]
+mod test_pager;
 mod transfer_times;
 mod transfers;
 mod victims;

@@ -10,24 +10,24 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Mappings of the program (`mappings.rs`).
+/// Rank of the lock of the program's mappings (`mappings.rs`).
 pub const MAPPINGS: u8 = 0;
-/// Rank of the lock of the right to use the doorbell (`doorbell.rs`). Each of the following is the rank of one lock, too,
-/// and says what that lock guards.
+/// Rank of the lock that gives a thread the right to use the doorbell (`doorbell.rs`).
 pub(crate) const DOORBELL: u8 = 1;
-/// The page that a thread asks for by the doorbell (`doorbell.rs`).
+/// Rank of the lock of the page that a thread asks for by the doorbell (`doorbell.rs`).
 pub(crate) const REQUEST: u8 = 2;
-/// Faults that come as signals, and the buffers of the threads that serve them (`fault_queue.rs`).
-pub(crate) const FAULTS: u8 = 3;
-/// The number of threads inside of the gate (`gate.rs`).
-pub(crate) const GATE: u8 = 4;
-/// Pages that were taken out of the program, in staging buffers (`staging.rs`).
+/// Rank of the lock of the number of threads inside the gate (`gate.rs`).
+pub(crate) const GATE: u8 = 3;
+/// Rank of the lock of the faults that come as signals, and of the buffers of the threads that serve faults
+/// (`fault_queue.rs`).
+pub(crate) const FAULTS: u8 = 4;
+/// Rank of the locks of the staging buffers, which hold pages that were taken out of the program (`staging.rs`).
 pub(crate) const STAGING: u8 = 5;
-/// The page table and the policies (`state.rs`).
+/// Rank of the lock of the page table and the policies (`state.rs`).
 pub(crate) const STATE: u8 = 6;
-/// Addresses that are no longer far memory (`kernel/linux.rs`).
+/// Rank of the lock of the addresses that are no longer far memory (`kernel/linux.rs`).
 pub(crate) const OUTSIDE: u8 = 7;
-/// The distribution of the times of transfers (`transfer_times.rs`).
+/// Rank of the locks of the distributions of transfer times (`transfer_times.rs`).
 pub(crate) const TIMES: u8 = 8;
 
 /// A mutex of rank `RANK`. Poisoning is ignored: a panic of one thread must not stop the others from serving faults.
@@ -221,7 +221,7 @@ mod tests {
             drop((high.lock(), low.lock()));
         });
         let message = *taken.unwrap_err().downcast::<String>().unwrap();
-        assert!(message.contains("rank 4 is taken while one of rank Some(6) is held"), "{message}");
+        assert!(message.contains("rank 3 is taken while one of rank Some(6) is held"), "{message}");
         // The panic gave its locks back.
         drop(RankedMutex::<_, MAPPINGS>::new(()).lock());
     }

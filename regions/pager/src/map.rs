@@ -8,7 +8,6 @@ use crate::lock::{MAPPINGS, RankedGuard};
 use crate::mappings::Mappings;
 use crate::{FarMemory, PagerError};
 use core::ops::Range;
-use largesse_pages::fault::FaultError;
 use largesse_pages::{PageKind, base_page};
 use largesse_policy::PageNumber;
 use largesse_store::PageStore;
@@ -49,8 +48,8 @@ impl<S: PageStore> FarMemory<S> {
         near.iter().map(|part| offsets(&part)).collect()
     }
 
-    /// Maps `len` bytes (a multiple of the page size) of far memory, which read as zero. Returns their address: `hint`, if
-    /// that is free, otherwise the lowest one.
+    /// Maps `len` bytes (a multiple of the page size) of far memory, which read as zero. Returns their address: `hint`,
+    /// if that is free, otherwise the lowest one.
     pub fn map(&self, len: usize, hint: usize) -> Result<usize, NoMapping> {
         let mut mappings = self.mappings();
         let part = mappings.free(len, hint).ok_or(NoMapping::NoAddresses)?;
@@ -69,8 +68,8 @@ impl<S: PageStore> FarMemory<S> {
         Ok(mappings.start() + part.start)
     }
 
-    /// Maps the reserved parts of the addresses `at`, and calls `protect`, which makes the addresses accessible. Without a
-    /// reserved part it calls `protect` alone.
+    /// Maps the reserved parts of the addresses `at`, and calls `protect`, which makes the addresses accessible.
+    /// Without a reserved part it calls `protect` alone.
     pub fn use_reserved<R>(&self, at: &Range<usize>, protect: impl FnOnce() -> R) -> Result<R, PagerError> {
         let mut mappings = self.mappings();
         for part in mappings.parts.reserved_in(&mappings.inside(at)) {
@@ -105,7 +104,7 @@ impl<S: PageStore> FarMemory<S> {
         self.enter(pages.clone())?;
         if let Err(error) = mappings.place.range.commit(part.start, part.len(), PageKind::Small) {
             self.pager().drop_contents(pages)?;
-            return Err(FaultError(error.errno).into());
+            return Err(PagerError::System { call: "mprotect", errno: error.errno }.into());
         }
         mappings.parts.take(part);
         self.mapped_more(mappings.place.first, part.len());
@@ -141,7 +140,8 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Makes the mapped parts of the addresses `at` inaccessible, drops their contents, and frees their room in the store.
+    /// Makes the mapped parts of the addresses `at` inaccessible, drops their contents, and frees their room in the
+    /// store.
     fn empty(&self, mappings: &mut Mappings, at: &Range<usize>) -> Result<(), PagerError> {
         for part in self.taken(mappings, at) {
             // Inaccessible first, so that no thread fills the pages again.

@@ -5,8 +5,8 @@ use core::ops::Range;
 use largesse_pages::{SPAN, base_page};
 use largesse_store::{Ranges, bytes, offsets};
 
-/// Which parts of a range of addresses the program has. Offsets are in bytes from the start of the range. A part that is
-/// neither mapped nor reserved is free.
+/// Which parts of a range of addresses the program has. Offsets are in bytes from the start of the range. A part that
+/// is neither mapped nor reserved is free.
 #[derive(Clone, Debug, Default)]
 pub struct MappedParts {
     /// Mapped parts: the program may have contents there.
@@ -76,8 +76,8 @@ impl MappedParts {
         self.taken.bytes()
     }
 
-    /// Returns the lowest free part of `len` bytes whose address is a multiple of `align`, in a range of `all` bytes at the
-    /// address `start`; `None` if there is none.
+    /// Returns the lowest free part of `len` bytes whose address is a multiple of `align`, in a range of `all` bytes at
+    /// the address `start`; `None` if there is none.
     fn free(&self, len: usize, align: usize, (start, all): (usize, usize)) -> Option<Range<usize>> {
         // Both sets are in ascending order, and have no part in common.
         let (mut taken, mut reserved) = (self.taken.iter().peekable(), self.reserved.iter().peekable());
@@ -97,8 +97,8 @@ impl MappedParts {
         }
     }
 
-    /// Returns a free part of `len` bytes for a mapping at the address `hint` (0: no wish) of the range of `all` bytes at
-    /// the address `start`: there if that is possible, otherwise the lowest one.
+    /// Returns a free part of `len` bytes for a mapping at the address `hint` (0: no wish) of the range of `all` bytes
+    /// at the address `start`: there if that is possible, otherwise the lowest one.
     #[must_use]
     pub fn place(&self, len: usize, hint: usize, (start, all): (usize, usize)) -> Option<Range<usize>> {
         let hint = hint & !(base_page() - 1); // as the kernel rounds it
@@ -121,8 +121,8 @@ fn parts_in(set: &Ranges, within: &Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// Returns the alignment in bytes of a new mapping of `len` bytes. Mappings of at least a span (2 MiB) are aligned to
-/// spans, so that large pages fit, and transfer units do not cross their ends. The alignment of the address `hint` that the
-/// program prefers is kept, up to 64 MiB: allocators cut such a mapping into aligned parts.
+/// spans, so that large pages fit, and transfer units do not cross their ends. The alignment of the address `hint` that
+/// the program prefers is kept, up to 64 MiB: allocators cut such a mapping into aligned parts.
 #[must_use]
 fn alignment(len: usize, hint: usize) -> usize {
     let least = if len >= SPAN { SPAN } else { base_page() };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   recall: swapped-out pages are fetched back while the program runs (`recall.rs`)
-//!     ─► make_near: no page is in flight ─► is any swapped out? ─► the range is unregistered ─► its pages are forgotten
+//!     ─► make_near: no page is in flight ─► is any swapped out? ─► the range is unregistered ─► pages are forgotten
 //!     ─► take_over_again: the range is registered ─► resident pages are `Dirty`, as in `change_over.rs`
 //! ```
 //! A page that is swapped out while its range is unregistered would read as zero from then on. So the check and the
@@ -49,8 +49,7 @@ impl<S: PageStore> FarMemory<S> {
         let _rest = pager.rest();
         let mut inner = pager.lock();
         let is_missing = |page: PageNumber| {
-            let state = inner.pages[page].state;
-            state == PageState::SwappedOut || state.in_flight() || inner.pages[page].in_write
+            inner.pages[page].state == PageState::SwappedOut || inner.pages[page].is_busy()
         };
         if used.clone().any(is_missing) || !self.unregister(kind) {
             return false;

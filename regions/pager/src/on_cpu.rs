@@ -34,7 +34,6 @@ use crate::pager::Pager;
 use crate::{Count, Kernel as _, PagerError};
 use core::sync::atomic::Ordering;
 use largesse_machine::{pin, thread};
-use largesse_pages::fault::FaultError;
 use largesse_store::PageStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,11 +99,11 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), PagerError> {
     // the kernel frees at the thread's end while a thread that waits for the end of the process spins: on one CPU
     // possibly for long.
     let one = pin::current().is_ok_and(|cpus| cpus.len() < 2);
-    if one || !thread::set_idle_policy() || !on_cpu.follow() {
+    let may = !one && thread::set_idle_policy() && on_cpu.follow();
+    let Some(mut buffer) = may.then(|| kernel.fault_queue.buffer()).flatten() else {
         on_cpu.refused.store(true, Ordering::Relaxed);
         return Ok(());
-    }
-    let mut buffer = kernel.fault_queue.buffer().ok_or(FaultError(libc::ENOMEM))?;
+    };
     let (mut throttle, mut taken) = (FairnessThrottle::new(), thread::involuntary_switches());
     while on_cpu.is_on() {
         let Some((page, woken)) = serve_next(pager, &mut buffer)? else {

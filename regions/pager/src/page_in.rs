@@ -1,7 +1,7 @@
 //! Paging in from a store whose transfers end at once: faults are served, and predicted pages are prefetched.
 //!
 //! ```text
-//!   serve ──► observe_fault: the streams predict pages ──► page_in: admit ──► transfer ──► commit
+//!   serve ──► observe_fault: the streams predict pages ──► page_in_range: admit ──► transfer ──► commit
 //!                └── small units: prefetched before the faulting thread goes on
 //!   idle ───► large units: prefetched while it runs; or pages are evicted ahead of need
 //! ```
@@ -13,8 +13,8 @@ use crate::pager::{Pager, WAKE_NS, between};
 use crate::state::{LARGE_UNIT, StateGuard};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
+use largesse_policy::PageNumber;
 use largesse_policy::streams::Access;
-use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
 use std::time::Instant;
 
@@ -44,7 +44,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.count(touch.page, Count::PrefetchHits, hits as u64);
             let small = inner.unit_at(touch.page, access) < LARGE_UNIT;
             if small || buffer.on_cpu {
-                upto = inner.coalesce(touch.page, access, MAX_TRANSFER, &buffer.prefetch_queue);
+                upto = inner.coalesce(touch.page, access, usize::MAX, &buffer.prefetch_queue);
                 buffer.prefetch_queue.remove_first(&(touch.page..upto));
                 drop(inner);
                 while let Some((page, access)) = buffer.prefetch_queue.pop() {
@@ -77,7 +77,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if inner.pages[page].state != PageState::SwappedOut {
             return Ok(()); // it was filled, or there is nothing to read
         }
-        let upto = inner.coalesce(page, access, MAX_TRANSFER, &buffer.prefetch_queue);
+        let upto = inner.coalesce(page, access, usize::MAX, &buffer.prefetch_queue);
         buffer.prefetch_queue.remove_first(&(page..upto));
         self.page_in_predicted(inner, (page, access), upto, buffer)
     }

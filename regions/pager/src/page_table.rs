@@ -60,6 +60,11 @@ pub(crate) struct PageEntry {
 unsafe impl Zeroed for PageEntry {}
 
 impl PageEntry {
+    /// Returns whether the page is in flight, or a write of its former contents is.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.state.in_flight() || self.in_write
+    }
+
     /// Returns the part of the replacement queue from which the page was last evicted.
     pub(crate) fn part(&self) -> Protection {
         if self.from_protected { Protection::Protected } else { Protection::Probationary }
@@ -95,8 +100,9 @@ impl PageTable {
         Some(PageTable { entries: Table::new(pages)?, resident: 0 })
     }
 
-    /// Returns the number of pages that count against local memory: from `begin_fill` until `end_evict` or
-    /// `begin_drop`.
+    /// Returns the number of pages from the beginning of a fill (or `adopt`) until the end of the eviction (or
+    /// `begin_drop`). It includes `Leaving` pages that exist only as a copy, which take no local memory: see
+    /// `PagerState::occupied`.
     pub(crate) fn resident(&self) -> usize {
         self.resident
     }
@@ -239,7 +245,7 @@ impl PageTable {
     pub(crate) fn forget(&mut self, pages: Range<PageNumber>) -> usize {
         let mut resident = 0;
         for (number, page) in pages.clone().zip(&mut self.entries[pages]) {
-            let kept = page.state == PageState::SwappedOut || page.state.in_flight() || page.in_write;
+            let kept = page.state == PageState::SwappedOut || page.is_busy();
             debug_assert!(!kept, "page {number} is forgotten: {page:?}");
             resident += usize::from(page.state.is_resident());
             *page = PageEntry::default();
@@ -311,7 +317,7 @@ impl PageTable {
     /// Begins to watch pages for changes of their contents.
     pub(crate) fn watch(&mut self, pages: Range<PageNumber>) {
         for page in &mut self.entries[pages] {
-            let differs = page.state == PageState::Dirty || page.state.in_flight() || page.in_write;
+            let differs = page.state == PageState::Dirty || page.is_busy();
             // Entries that were never written take no memory.
             if page.differs != differs {
                 page.differs = differs;

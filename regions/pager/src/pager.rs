@@ -18,22 +18,18 @@ use crate::counters::as_nanoseconds;
 use crate::lock::CountingCondvar;
 use crate::lock::{RankedMutex, STATE};
 use crate::page_table::PageTable;
-use crate::pins::Pins;
 use crate::state::{PagerState, StateGuard};
 use crate::transfer_times::TransferTimes;
-use crate::write_copies::WriteCopies;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ffi::c_int;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::Table;
 use largesse_policy::PageNumber;
-use largesse_policy::eviction_cost::EvictionCost;
-use largesse_policy::reclaim_mode::ReclaimMode;
 use largesse_policy::replacement::Refaults;
 use largesse_policy::stall_time::StallTime;
 use largesse_policy::transfer::{ComputeCore, Iteration, TransferUnits};
-use largesse_policy::{FreeReserve, MAX_TRANSFER, Policies, SpeculativePages, max_prefetch};
+use largesse_policy::{Policies, max_prefetch};
 use largesse_store::{Direction, PageStore, TransferQueue};
 use std::time::{Duration, Instant};
 
@@ -74,36 +70,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         local: usize,
         policies: Policies,
     ) -> Option<Pager<K, S>> {
-        let Policies { replacement, prefetch, size } = policies;
-        let inner = PagerState {
-            pages: PageTable::new(bounds.pages())?,
-            queue: replacement,
-            pins: Pins::default(),
-            local: local.max(LEAST_LOCAL),
-            mapped: 0,
-            units: TransferUnits::new(size),
-            prefetch,
-            mean_fill: 0.0,
-            speculative: SpeculativePages::default(),
-            reclaim_mode: ReclaimMode::default(),
-            eviction_cost: EvictionCost::default(),
-            full: None,
-            deferred_since: None,
-            asynchronous: false,
-            leaving: 0,
-            write_copies: WriteCopies::default(),
-            page_bytes: kernel.page(),
-            copied: 0,
-            largest_async: MAX_TRANSFER,
-            room_wanted: 0,
-            stuck: 0,
-            stuck_since_full: false,
-            free_reserve: FreeReserve::default(),
-            core: (0, 0),
-            only_read: None,
-            near: 0..0,
-            recall: 0..0,
-        };
+        let pages = PageTable::new(bounds.pages())?;
+        let inner = PagerState::new(pages, kernel.page(), local.max(LEAST_LOCAL), policies);
         kernel.keep(max_prefetch(inner.local));
         let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;
         let counters = Counters::default();
@@ -189,8 +157,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &self.kernel
     }
 
-    /// Returns the size in pages of most transfer units.
-    pub fn set(&self) -> usize {
+    /// Returns the size in pages of the transfer units in the region, and for the kind of access, with the most recent
+    /// fills.
+    pub fn commonest_unit(&self) -> usize {
         self.lock().units.commonest()
     }
 
@@ -222,7 +191,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Sets the upper bound of resident pages, at least [`LEAST_LOCAL`].
     pub fn set_local(&self, pages: usize) {
         let pages = pages.max(LEAST_LOCAL);
-        self.lock().local = pages;
+        let mut inner = self.lock();
+        inner.local = pages;
+        self.tell(&inner);
+        drop(inner);
         self.kernel.keep(max_prefetch(pages));
         self.reclaim_needed.notify_all();
     }

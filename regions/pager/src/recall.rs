@@ -7,7 +7,7 @@ use crate::async_fill::AsyncFiller;
 use crate::incoming::{Admission, FillReason, FillRequest, FrameSource};
 use crate::page::{PageState, Touch};
 use crate::pager::Pager;
-use crate::state::PagerState;
+use crate::state::{IDLE_SLEEP, PagerState};
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
@@ -57,7 +57,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Returns the longest time in milliseconds for which the handler thread may sleep while no fault waits.
     pub(crate) fn longest_sleep(&self) -> u16 {
         // Relaxed: a hint.
-        if self.recalls.load(Ordering::Relaxed) { SLEEP } else { 500 }
+        if self.recalls.load(Ordering::Relaxed) { SLEEP } else { IDLE_SLEEP }
     }
 }
 

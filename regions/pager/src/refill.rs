@@ -107,7 +107,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     pub(crate) fn refill(&self, refill: &Refill, began: Instant) -> Result<(), PagerError> {
         let range = &refill.range;
         let len = range.len() * self.kernel.page();
-        // SAFETY: the copy of these pages, which this thread is counted to read until `end_refill`.
+        // SAFETY: `range` lies in one copy, of which `bytes` is the place of its first page. This thread is counted as
+        // a reader of that copy until `end_refill`. Until then, `end_write` waits, and the evicting thread writes to
+        // the bytes again only after `end_write`; the transfer in flight only reads them.
         let bytes = unsafe { core::slice::from_raw_parts(refill.bytes, len) };
         self.kernel.fill(range.start, bytes, false)?;
         let mut inner = self.lock();
@@ -126,8 +128,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Ends the write of some pages, and returns those that are still `Leaving`, which count as resident until their
-    /// eviction ends. The others were filled again, and can be evicted from now on. Waits until no thread reads the copy
-    /// any more.
+    /// eviction ends. The others were filled again, and can be evicted from now on. Waits until no thread reads the
+    /// copy any more.
     pub(crate) fn end_write(&self, pages: &Range<PageNumber>) -> (StateGuard<'_>, Vec<Range<PageNumber>>) {
         let mut inner = self.lock();
         while !inner.write_copies.remove(pages.start) {

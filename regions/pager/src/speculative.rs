@@ -9,6 +9,7 @@ use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::replacement::Protection;
 use largesse_store::PageStore;
+use std::time::Instant;
 
 impl PagerState {
     /// Schedules a later check of new pages of which most were not touched by a thread. They are added to the
@@ -17,8 +18,8 @@ impl PagerState {
         self.speculative.add(pages, self.queue.clock())
     }
 
-    /// Returns whether a check of new pages is due, because other pages have been evicted to make room for pages that
-    /// are perhaps never used.
+    /// Returns whether the oldest unchecked new pages are due for their check, since enough pages were evicted after
+    /// their fill ([`is_due`](largesse_policy::SpeculativePages::is_due)).
     pub(crate) fn has_untouched_to_check(&self) -> bool {
         self.speculative.is_due(self.queue.clock(), self.local, self.mapped)
     }
@@ -57,16 +58,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let zero = self.kernel.zeros(range.clone());
             untouched.extend(runs(range.clone(), |page| zero[page - range.start].then_some(*state)));
         }
-        let gone = self.write_back(&untouched)?.gone;
+        let result = self.write_back(&untouched)?;
         let mut inner = self.lock();
-        self.finish_eviction(&mut inner, &gone);
-        inner.queue.evicted_speculative(gone.iter().map(Range::len).sum());
+        self.finish_eviction(&mut inner, &result.gone);
+        inner.queue.evicted_speculative(result.gone.iter().map(Range::len).sum());
+        let deferred = self.defer_left(&mut inner, &untouched, result.full, Instant::now());
         for (range, state) in &checked {
             let stay =
                 runs(range.clone(), |page| (inner.pages[page].state == PageState::Leaving).then_some(()));
             stay.into_iter().for_each(|(run, ())| inner.pages.cancel_evict(run, *state));
         }
-        inner.enqueue_resident(&pages);
+        let is_deferred = |page| deferred.iter().any(|run| run.contains(&page));
+        for (rest, ()) in runs(pages.clone(), |page| (!is_deferred(page)).then_some(())) {
+            inner.enqueue_resident(&rest);
+        }
         self.tell(&inner);
         self.io_done.notify_all();
         self.wake_waiting(&mut inner, pages);

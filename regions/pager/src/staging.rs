@@ -29,17 +29,16 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault};
 use largesse_pages::references::PageTables;
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
-use largesse_policy::MAX_TRANSFER;
+use largesse_policy::{MAX_TRANSFER, max_prefetch};
 
 /// Number of staging buffers, which is the number of threads that can take pages out at the same time. Others wait.
 const BUFFERS: usize = 8;
-/// Largest number of pages in a staging buffer whose frames (physical pages) are kept for later fills.
-const MOST_KEPT: usize = MAX_TRANSFER;
 /// Number of pages in a staging buffer beyond the kept ones at which the surplus is dropped, all at once, because each
 /// unmapping of pages interrupts other CPUs.
 const BATCH: usize = 64;
-/// Length of a part of a staging buffer in pages.
-const BUFFER_PAGES: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
+/// Length of a part of a staging buffer in pages: room for the largest number of kept pages, for a surplus, and for the
+/// pages that are taken next.
+const BUFFER_PAGES: usize = max_prefetch(usize::MAX) + BATCH + MAX_TRANSFER;
 
 /// A callback that receives the contents of pages that were taken, and their offset in bytes from the first page.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), PagerError>;
@@ -117,7 +116,7 @@ impl Part {
     fn forget(&self, offset: usize, len: usize) -> Result<(), FaultError> {
         let at = core::ptr::with_exposed_provenance_mut(self.start + offset);
         // SAFETY: pages of this staging buffer, which the caller holds, and of which it has no reference.
-        unsafe { largesse_pages::forget(at, len) }.map_err(|error| FaultError(error.errno))
+        Ok(unsafe { largesse_pages::forget(at, len) }?)
     }
 }
 
@@ -155,9 +154,8 @@ impl StagingBuffer {
 impl Staging {
     /// Reserves and maps the addresses of all staging buffers.
     pub(crate) fn new() -> Result<Staging, FaultError> {
-        let refused = |error: largesse_pages::MapError| FaultError(error.errno);
-        let range = Reserved::new(2 * parts_len(), SPAN).map_err(refused)?;
-        range.commit(0, parts_len(), PageKind::Small).map_err(refused)?;
+        let range = Reserved::new(2 * parts_len(), SPAN)?;
+        range.commit(0, parts_len(), PageKind::Small)?;
         let mut buffers = Vec::with_capacity(BUFFERS);
         for number in 0..BUFFERS {
             let copies = Copies::new().ok_or(FaultError(libc::ENOMEM))?;
@@ -207,13 +205,14 @@ impl Staging {
         let len = parts_len();
         let start = core::ptr::with_exposed_provenance_mut(self.range.start().as_ptr().addr() + len);
         let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-        // SAFETY: addresses of this value, which no thread uses before the flag is set.
+        // SAFETY: these addresses belong to `range`, and are only used to move pages there. The call takes no right
+        // from them: pages are moved there once a thread has set the flag, and a second thread sets the same rights
+        // again.
         let refused = unsafe { largesse_pages::raw_mprotect(start, len, protection) };
         if refused != 0 {
             return Err(FaultError(i32::try_from(-refused).unwrap_or(libc::ENOMEM)));
         }
-        largesse_pages::advise_mapping(start, len, PageKind::Small)
-            .map_err(|error| FaultError(error.errno))?;
+        largesse_pages::advise_mapping(start, len, PageKind::Small)?;
         faults.register(start.addr(), len)
     }
 
@@ -225,7 +224,7 @@ impl Staging {
         self.moves = faults.take(at, at + page, page) == (page, None);
         self.respects = !self.moves && copied::are_references_respected(faults, at)?;
         // SAFETY: no thread uses the staging buffers yet.
-        unsafe { self.range.purge(0, 2 * page) }.map_err(|error| FaultError(error.errno))
+        Ok(unsafe { self.range.purge(0, 2 * page) }?)
     }
 
     /// Returns whether pages are moved. If so, pages to which a device writes stay resident.
@@ -244,9 +243,10 @@ impl Staging {
         self.buffers.iter().filter_map(|buffer| buffer.lock().copies.descriptors())
     }
 
-    /// Sets the number of pages in each staging buffer whose frames are kept for later fills.
+    /// Sets the number of pages in each staging buffer whose frames (physical pages) are kept for later fills, at most
+    /// as many as one fault prefetches.
     pub(crate) fn keep(&self, pages: usize) {
-        self.kept.store(pages.min(MOST_KEPT), Ordering::Relaxed);
+        self.kept.store(pages.min(max_prefetch(usize::MAX)), Ordering::Relaxed); // Relaxed: a number by itself
     }
 
     /// Locks a free staging buffer, or waits for the first one if none is free.

@@ -15,7 +15,7 @@ use largesse_policy::reclaim_mode::ReclaimMode;
 use largesse_policy::replacement::{Protection, Replacement};
 use largesse_policy::streams::{Access, Prefetch};
 use largesse_policy::transfer::TransferUnits;
-use largesse_policy::{FreeReserve, SpeculativePages};
+use largesse_policy::{FreeReserve, MAX_TRANSFER, Policies, SpeculativePages};
 use std::time::{Duration, Instant};
 
 /// Number of pages that a write makes writable at once: the written one and those after it, because a loop is likely to
@@ -25,8 +25,13 @@ pub(crate) const WRITE_AHEAD: usize = 16;
 pub(crate) const LARGE_UNIT: usize = 8;
 /// Time after which a full store is tried again, and deferred pages can be victims again.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(100);
-/// Number of pages that are evicted together: the first while fills are small, the second while they are large.
-const BATCH: [usize; 2] = [16, 128];
+/// Number of pages that are evicted together: `[0]` while fills are small, `[1]` while they are large. Evictions by
+/// asynchronous transfers always select at least `[1]` victims at once, so that neighbours are written together.
+pub(crate) const BATCH: [usize; 2] = [16, 128];
+/// Longest time in milliseconds for which a thread of the pager sleeps if it has nothing to do and is not woken.
+pub(crate) const IDLE_SLEEP: u16 = 500;
+/// Number of milliseconds for which a fault waits for room in local memory before it looks again.
+pub(crate) const ROOM_WAIT: u64 = 1;
 /// Weight of the latest fill in the moving average of the sizes of fills.
 const LATEST: f64 = 1.0 / 32.0;
 
@@ -91,6 +96,41 @@ pub(crate) struct PagerState {
 }
 
 impl PagerState {
+    /// Makes the state of a pager whose pages, of `page_bytes` bytes each, are as in the table `pages`, and of which at
+    /// most `local` are resident.
+    pub(crate) fn new(pages: PageTable, page_bytes: usize, local: usize, policies: Policies) -> PagerState {
+        let Policies { replacement, prefetch, size } = policies;
+        PagerState {
+            pages,
+            queue: replacement,
+            pins: Pins::default(),
+            local,
+            mapped: 0,
+            units: TransferUnits::new(size),
+            prefetch,
+            mean_fill: 0.0,
+            speculative: SpeculativePages::default(),
+            reclaim_mode: ReclaimMode::default(),
+            eviction_cost: EvictionCost::default(),
+            full: None,
+            deferred_since: None,
+            asynchronous: false,
+            leaving: 0,
+            write_copies: WriteCopies::default(),
+            page_bytes,
+            copied: 0,
+            largest_async: MAX_TRANSFER,
+            room_wanted: 0,
+            stuck: 0,
+            stuck_since_full: false,
+            free_reserve: FreeReserve::default(),
+            core: (0, 0),
+            only_read: None,
+            near: 0..0,
+            recall: 0..0,
+        }
+    }
+
     /// Returns the number of pages to evict together so that there is room for `missing` pages. Evicting several units
     /// at once is cheaper, since each system call costs as much as several pages.
     pub(crate) fn batch(&self, missing: usize) -> usize {
@@ -98,8 +138,8 @@ impl PagerState {
         missing.max(together.min(self.local / 64))
     }
 
-    /// Returns the number of pages that take local memory: all resident ones, except those of which only the copy exists
-    /// that is being written.
+    /// Returns the number of pages that take local memory: all resident ones, except those of which only the copy
+    /// exists that is being written.
     pub(crate) fn occupied(&self) -> usize {
         self.pages.resident() - self.copied
     }
@@ -117,8 +157,12 @@ impl PagerState {
         self.eviction_cost.refaulted(pages, distance, self.local);
     }
 
-    /// Notes a fill of `pages` pages.
+    /// Notes a fill of `pages` pages, from which it is chosen how pages are evicted to a store whose transfers end at
+    /// once. Asynchronous transfers have no such choice.
     pub(crate) fn note_fill(&mut self, pages: usize, now: Instant) {
+        if self.asynchronous {
+            return;
+        }
         self.mean_fill += (pages as f64 - self.mean_fill) * LATEST;
         // As long as there is room, fills say nothing about ways to evict.
         if self.occupied() + self.high_watermark() > self.local {
@@ -155,6 +199,7 @@ impl PagerState {
     /// looks once again if most pages are pinned, and not at all if most of them are pinned for good: waiting would
     /// make each fault a millisecond longer for nothing.
     pub(crate) fn patience(&self) -> u64 {
+        /// Number of looks while at most half of local memory is pinned.
         const MOST: u64 = 200;
         match (self.pins.permanent() * 2 > self.local, self.pins.pages() * 2 > self.local) {
             (true, _) => 0,

@@ -66,7 +66,7 @@ impl TransferTimes {
         TransferTimes { direction, distribution: RankedMutex::default(), calls: AtomicU64::new(0) }
     }
 
-    /// Counts that this number of transfers is in flight.
+    /// Raises the counter of the largest number of transfers in flight at once to `transfers`, if it is lower.
     pub(crate) fn in_flight(&self, counters: &Counters, transfers: usize) {
         counters.raise(counted(self.direction).most, transfers as u64);
     }

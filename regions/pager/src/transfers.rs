@@ -31,8 +31,8 @@ impl PagerState {
     }
 
     /// Returns the size in pages of the largest transfer unit: the largest power of two that is at most an eighth of
-    /// local memory, if asynchronous reads have memory for it. While the program reads changed pages only, it is one page:
-    /// the neighbours of such a page are mostly pages that it does not read.
+    /// local memory, if asynchronous reads have memory for it. While the program reads changed pages only, it is one
+    /// page: the neighbours of such a page are mostly pages that it does not read.
     fn largest_unit(&self) -> usize {
         if self.only_read == Some(Reads::Changed) {
             return 1;
@@ -65,7 +65,7 @@ impl PagerState {
     }
 
     /// Returns the pages to fill along with `page`: those around it that are in the same state, within its transfer
-    /// unit, or up to the page `upto` if that is later.
+    /// unit, or before the page `upto` if the unit ends earlier.
     pub(crate) fn fill_range(
         &self,
         page: PageNumber,
@@ -86,8 +86,9 @@ impl PagerState {
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Finds predicted units that directly follow the unit of `page` and are in the same state, so that one transfer of
-    /// at most `most` pages fills all of them. Returns the end of the last unit.
+    /// Finds predicted units that directly follow the unit of `page` and are in the same state, so that one transfer
+    /// fills all of them: at most `most` pages after `page`, within the bound of [`PrefetchQueue::coalesce`]. Returns
+    /// the end of the last unit.
     pub(crate) fn coalesce(
         &self,
         page: PageNumber,

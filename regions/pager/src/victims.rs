@@ -10,7 +10,7 @@ use crate::page::{PageState, checksum, is_zero, number, runs};
 use crate::page_table::Contents;
 use crate::pager::Pager;
 use crate::state::{PagerState, RETRY_AFTER};
-use crate::{Count, Kernel};
+use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::replacement::{PageRun, Protection};
 use largesse_policy::streams::Access;
@@ -18,7 +18,8 @@ use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
 use std::time::Instant;
 
-/// Number of runs of the replacement queue without any page that can be evicted after which eviction gives up.
+/// Number of attempts in vain after which an eviction gives up: runs of the replacement queue without a page that can
+/// be evicted, and write-backs that took no page out of the program.
 pub(crate) const TRIES: usize = 32;
 
 /// Pages that were chosen for eviction and made `Leaving`.
@@ -130,6 +131,17 @@ impl PagerState {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Takes the `Clean` ones of the `victims` from the program, which need no write. Returns their runs.
+    pub(crate) fn forget_clean(
+        &self,
+        victims: &[(Range<PageNumber>, PageState)],
+    ) -> Result<Vec<Range<PageNumber>>, PagerError> {
+        let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
+        let clean: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
+        self.kernel.forget(&clean)?;
+        Ok(clean)
+    }
+
     /// Returns for pages that were taken from the program, from `first` on, their checksums, and whether these differ
     /// from the checksums of the store's contents.
     pub(crate) fn contents_of(&self, first: PageNumber, bytes: &[u8]) -> Vec<Contents> {

@@ -13,15 +13,15 @@ use largesse_store::PageStore;
 const PIECE: usize = 16 << 10;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Notes that the program only reads until the next call of [`watch`](Pager::watch). Pages that are filled in between
-    /// are write-protected, so that they are known to be unchanged after their eviction. With [`Reads::Changed`],
-    /// each page, changed or not, is a transfer unit of its own.
+    /// Notes that the program only reads until the next call of [`watch`](Pager::watch). Pages that are filled in
+    /// between are write-protected, so that they are known to be unchanged after their eviction. With
+    /// [`Reads::Changed`], each page, changed or not, is a transfer unit of its own.
     pub fn only_read(&self, which: Reads) {
         self.lock().only_read = Some(which);
     }
 
-    /// Begins to watch pages: [`unchanged`](Pager::unchanged) compares with their contents at the last call of this. The
-    /// caller lets no thread write to the pages during the call.
+    /// Begins to watch pages: [`unchanged`](Pager::unchanged) compares with their contents at the last call of this.
+    /// The caller lets no thread write to the pages during the call.
     pub fn watch(&self, pages: Range<PageNumber>) {
         for piece in pieces(pages) {
             self.lock().pages.watch(piece);

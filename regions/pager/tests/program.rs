@@ -10,7 +10,7 @@ use largesse_pager::{Buffer, Count, Pager, PagerError, Segments, Touch};
 use largesse_policy::Policies;
 use largesse_policy::transfer::TransferSize;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest time for which a test waits for an event of the pager.
@@ -443,4 +443,28 @@ fn untouched_pages_make_room() {
         assert!(tries.len() < 8, "{tries:?} pages left for others that nobody uses, and came back");
         tries.push(come_back());
     }
+}
+
+#[test]
+fn checked_page_is_deferred_while_the_store_is_full() {
+    let store = Arc::new(TestStore::new(SimulatedFault::Full(0, u32::MAX)));
+    let pager = pager_over(Simulated::new(4096).that_looks_zero(), 4096, 1024, 64, &store);
+    let mut buffer = Buffer::new(64).unwrap();
+    let mut fault = |page| pager.serve(Touch { page, write: true }, &mut buffer).unwrap();
+    fault(0);
+    (0..64).for_each(|page| assert!(pager.kernel().try_write(page, 0, page as u64 + 1)));
+    // New pages that are not written to are evicted without the store, until the check of the first ones is due.
+    pager.set_unit(1);
+    (64..1500).for_each(|page| _ = fault(page));
+    let asked = AtomicBool::new(false);
+    pager.reclaim_in_background(|| asked.swap(true, Ordering::Relaxed)).unwrap();
+    assert_eq!(pager.counters.get(Count::NoRoom), 64);
+    (0..64).for_each(|page| assert_eq!(pager.kernel().word(page, 0, None), page as u64 + 1));
+}
+
+#[test]
+fn local_memory_is_published_when_it_changes() {
+    let pager = pager(1024, 256, 1, &Arc::new(TestStore::new(SimulatedFault::None)));
+    pager.set_local(512);
+    assert_eq!(pager.counters.get(Count::LocalBytes), 512 * PAGE as u64);
 }

@@ -113,7 +113,8 @@ fn page_filled_while_the_program_only_reads_is_unchanged() {
             pager.watch(0..PAGES);
             evict_others(&pager);
             assert!((0..64).all(|page| !pager.kernel().is_here(page)), "{unit}");
-            // Each of the two threads that serve faults may still have been filling a transfer unit at the call of `watch`.
+            // Each of the two threads that serve faults may still have been filling a transfer unit at the call of
+            // `watch`.
             let found = unchanged(&pager)[..64].iter().filter(|it| **it).count();
             assert!(found >= 64 - 2 * unit, "{unit}: {found}");
             write(&pager, 0..64, 2);

@@ -4,16 +4,16 @@
 //!   sample: every span is made old ─► the program runs ─► sample: which spans were used? ─► age 0, the others 1 more
 //!     ─► change-over: the oldest spans are evicted first (`Replacement::adopt`)
 //! ```
-//! From then on faults tell which pages are used. Before, no fault does, so that the caller samples: a sample covers the
-//! time since the one before.
+//! From then on faults tell which pages are used. Before, no fault does, so that the caller samples: a sample covers
+//! the time since the one before.
 
 use core::fmt::Debug;
 use core::ops::Range;
 
 /// The age of memory that becomes far. The baseline is [`Unsampled`].
 pub trait Coldness: Debug {
-    /// Returns the number of the latest samples in which the span was not used: 0 if it was used in the last one, or if
-    /// nothing is known.
+    /// Returns the number of samples since the one that last found the span in use, at most 255: 0 if that was the
+    /// latest one, or if nothing is known.
     fn age(&self, span: usize) -> u8;
 }
 
@@ -32,8 +32,8 @@ impl Coldness for Unsampled {
 pub struct SpanAges(Vec<u8>);
 
 impl SpanAges {
-    /// Notes whether spans were used since the sample before. That they were not means nothing unless the time since then
-    /// was `long`.
+    /// Notes whether spans were used since the sample before. That they were not means nothing unless the time since
+    /// then was `long`.
     pub fn sampled(&mut self, spans: Range<usize>, used: bool, long: bool) {
         if self.0.len() < spans.end {
             self.0.resize(spans.end, 0);

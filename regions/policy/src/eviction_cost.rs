@@ -1,5 +1,6 @@
 //! Measures the cost of evictions, which set dueling adds to the time of fills.
 
+use crate::SIGNIFICANT;
 use crate::replacement::PROTECTED_SHARE;
 use crate::transfer::Costs;
 
@@ -12,8 +13,6 @@ const PRIOR: f64 = 32768.0;
 const MAX_SAVED: f64 = 1.5;
 /// Number of batches of evictions between two fits of the write cost.
 const FIT_INTERVAL: u32 = 64;
-/// Number of standard errors from 0 at which the measured fixed cost of a write is significant.
-const SIGNIFICANT: f64 = 3.0;
 
 /// The sums over recent evictions, writes and refaults from which costs are computed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +24,7 @@ pub struct EvictionCost {
     writes: WriteCosts,
     /// Fixed cost of a write in nanoseconds, as computed by the last fit.
     write_ns: f64,
+    /// Number of batches of evictions before the one at which the write cost is fitted again.
     until: u32,
 }
 
@@ -92,8 +92,8 @@ impl Default for RefaultSavings {
 }
 
 impl RefaultSavings {
-    /// Counts `pages` that refaulted. `room` is the size of local memory divided by their refault distance: above 1, the
-    /// distance was shorter than local memory.
+    /// Counts `pages` that refaulted. `room` is the size of local memory divided by their refault distance: above 1,
+    /// the distance was shorter than local memory.
     fn add(&mut self, pages: f64, room: f64) {
         if self.pages > PRIOR {
             self.pages /= 2.0;

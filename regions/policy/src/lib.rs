@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   fault ──► Streams ──► PrefetchQueue ──► which pages to fill next
-//!     │          └ dense or strided ──► TransferUnits: how many at once ◄── Regions ◄── SetDuel or ComputeCore
+//!     │          └ dense or strided ──► TransferUnits: how many at once ◄── Regions ◄── SetDuel, or ComputeCore
 //!   fill ───► ReplacementQueue, SpeculativePages ──► which pages to evict
 //!   samples ► Coldness ──► which pages to evict first after a change-over
 //!   usage ──► NearAgain ──► when all swapped-out pages are fetched back
@@ -51,3 +51,7 @@ pub type PageNumber = usize;
 
 /// Largest size of a transfer unit, as a number of base pages: 2 MiB with pages of 4 KiB.
 pub const MAX_TRANSFER: usize = 512;
+
+/// Number of standard errors at which a measured cost or gain is significant. It is large because there are many
+/// comparisons.
+pub(crate) const SIGNIFICANT: f64 = 3.0;

@@ -69,7 +69,7 @@ impl PrefetchQueue {
     ///
     /// `unit_of` returns the transfer unit of a page. The run may contain gaps of fewer than `gap` pages between units.
     /// The run ends before the first unit for which `are_alike` is false, because a transfer only moves pages in the
-    /// same state. It has at most `most` pages after `page`.
+    /// same state. It ends at most `most` pages after `page`, and at most 256.
     pub fn coalesce(
         &self,
         page: PageNumber,
@@ -99,8 +99,8 @@ impl PrefetchQueue {
 mod tests {
     use super::*;
 
-    /// Queues `pages`, and coalesces the unit of four pages before the first of them with those that follow it without a
-    /// gap of `gap` pages or more; the run ends before page 100. Returns the end of the run, and the next page that
+    /// Queues `pages`, and coalesces the unit of four pages before the first of them with those that follow it without
+    /// a gap of `gap` pages or more; the run ends before page 100. Returns the end of the run, and the next page that
     /// remains in the queue.
     fn coalesced(pages: &[usize], gap: usize) -> (usize, Option<usize>) {
         let mut queue = PrefetchQueue::new();

@@ -99,11 +99,14 @@ pub struct ReplacementQueue {
     probationary: VecDeque<PageRun>,
     /// Runs that were selected but could not be evicted, such as pinned ones.
     deferred: Vec<PageRun>,
+    /// The refault rates of the parts, by [`Protection`].
     rates: [RefaultRate; 2],
+    /// The refault distance of pages that were evicted from the protected part.
     refault_distance: RefaultDistance,
     refaults: Refaults,
     /// Number of evictions until the next probe; 0 during a probe.
     until_probe: u32,
+    /// Number of pages that the present probe has evicted until now.
     probed: u32,
     /// Number of evicted pages since the start, which is the clock of refault distances.
     clock: u32,

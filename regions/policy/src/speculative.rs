@@ -40,7 +40,8 @@ impl SpeculativePages {
         self.0.iter().map(|(pages, _)| pages.clone())
     }
 
-    /// Forgets the pages in `gone`, which are no longer far memory.
+    /// Forgets all fills that have a page in `gone`, which is no longer far memory. Their other pages are not checked
+    /// either.
     pub fn forget(&mut self, gone: &Range<PageNumber>) {
         self.0.retain(|(pages, _)| pages.end <= gone.start || gone.end <= pages.start);
     }

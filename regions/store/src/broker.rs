@@ -32,9 +32,6 @@ pub struct Broker {
 #[derive(Debug)]
 struct Task(Work<'static>);
 
-/// Stack size of the broker's thread, in bytes.
-const STACK: usize = 256 << 10;
-
 type Work<'a> = *mut (dyn FnMut() + Send + 'a);
 
 // SAFETY: the closure behind the pointer is `Send`, and its owner waits for it.
@@ -52,7 +49,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Broker {
-    /// Starts a broker with an empty descriptor table.
+    /// Stack size in bytes of the broker's thread and of the threads that serve faults.
+    pub const STACK: usize = 256 << 10;
+
+    /// Starts a broker whose descriptor table has none of the program's descriptors: only numbers 0 to 2 are in use.
     pub fn start() -> io::Result<Arc<Broker>> {
         let broker = Arc::new(Broker::default());
         broker.start_thread()?;
@@ -62,9 +62,9 @@ impl Broker {
     /// Starts the broker's thread in a process that has none: at first, and again in a forked child.
     pub fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let broker = Arc::clone(self);
-        largesse_machine::service::start(c"largesse-broker", STACK, &[], move || broker.work())?;
+        largesse_machine::service::start(c"largesse-broker", Broker::STACK, &[], move || broker.work())?;
         let thread = self.call(|| own_table().map(|()| largesse_pages::thread_id()))?;
-        self.thread.store(thread, Ordering::Relaxed); // Relaxed: who forks next has seen this return
+        self.thread.store(thread, Ordering::Relaxed); // Relaxed: a thread that forks later has seen this return
         Ok(())
     }
 

@@ -15,8 +15,9 @@ use uring::UringQueue;
 
 /// A store in files without names, one for each layer of the [`Overlay`], with each page at its own offset.
 ///
-/// After a fork both processes may write every page again, which doubles the space on disk. That space is reserved at
-/// the first write if most of the disk then remains free. Otherwise a later write may find the disk full.
+/// After a fork both processes may write every page again, which doubles the space on disk. A process reserves its part
+/// at its first write of a page from before the fork, if that takes at most a quarter of the free space. Otherwise a
+/// later write may find the disk full.
 ///
 /// The descriptors are in the broker's table: `read` and `write` are for threads that the broker started, all other
 /// methods for any thread. A child starts with the descriptor table of the forking thread; its files are therefore

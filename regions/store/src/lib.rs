@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   pager ──reserve, read, write, discard──► PageStore
-//!                                               ├─ FileStore ─► Overlay of files, read and written by threads of the Broker
+//!                                               ├─ FileStore ─► Overlay of files, used by threads of the Broker
 //!                                               └─ others: the agent, a Redis server, MPI ranks
 //!   pager ──start, reap──► TransferQueue ──► io_uring, or threads that call read and write; or the agent
 //!   agent ──create──► StoreProvider ──► ProvidedStore: MemoryStore, or one of the others

@@ -168,7 +168,8 @@ impl<S: Layer> PageStore for Overlay<S> {
     fn discard(&self, at: u64, len: u64) {
         let mut inner = self.lock();
         inner.reserved.remove(&(at..at + len));
-        // Other processes share the other layers. A hole in the top layer hides the pages below as well.
+        // Other processes share the layers below, so that these keep the contents. The pager reads a discarded page
+        // only after it has written it again.
         inner.top().discard(at, len);
     }
 }
@@ -194,7 +195,6 @@ impl<S: Layer> Layers<S> {
 
     /// Returns the top layer for a write of these bytes, after making room for those that it does not hold yet.
     fn write_to(&mut self, at: u64, len: usize) -> Result<Arc<S>, StoreError> {
-        self.dirty = true;
         let (top, number) = (Arc::clone(self.top()), self.top_number());
         if let Some(owners) = &self.owners
             && !self.has_room
@@ -202,6 +202,7 @@ impl<S: Layer> Layers<S> {
         {
             self.has_room = top.make_room(at..at + len as u64, &self.reserved)?;
         }
+        self.dirty = true;
         Ok(top)
     }
 
@@ -219,4 +220,43 @@ fn pages(at: u64, len: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     let page = largesse_pages::base_page();
     let first = usize::try_from(at).unwrap_or(usize::MAX) / page;
     (0..len.div_ceil(page)).map(move |n| (first + n, n * page..len.min((n + 1) * page)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A layer that never has room for pages of the layers below.
+    #[derive(Debug)]
+    struct FullLayer;
+
+    impl PageStore for FullLayer {
+        fn reserve(&self, _: u64, _: u64) -> Result<(), StoreError> {
+            Ok(())
+        }
+        fn read(&self, _: u64, _: &mut [u8]) -> Result<(), StoreError> {
+            Ok(())
+        }
+        fn write(&self, _: u64, _: &[u8]) -> Result<(), StoreError> {
+            Ok(())
+        }
+        fn discard(&self, _: u64, _: u64) {}
+    }
+
+    impl Layer for FullLayer {
+        fn make_room(&self, bytes: Range<u64>, _: &Ranges) -> Result<bool, StoreError> {
+            Err(StoreError::Full { wanted: bytes.end - bytes.start })
+        }
+    }
+
+    #[test]
+    fn refused_write_needs_no_new_layer() {
+        let overlay = Overlay::new(FullLayer);
+        let page = largesse_pages::base_page();
+        overlay.write(0, &vec![1; page]).unwrap();
+        assert_eq!(overlay.prepare(4 * page as u64), Ok(true));
+        overlay.push(FullLayer);
+        assert!(overlay.write(0, &vec![2; page]).is_err());
+        assert_eq!(overlay.prepare(4 * page as u64), Ok(false), "the top layer is empty");
+    }
 }

@@ -4,8 +4,8 @@
 //!   start ──► [ queue: at most `depth` in flight ] ──► device
 //!   reap  ◄── completions, in any order ◄──────────────┘
 //! ```
-//! A queue belongs to one thread, and owns the memory that its transfers read and write. The identifier of a transfer is
-//! chosen by its starter and returned with its completion.
+//! A queue belongs to one thread, and owns the memory that its transfers read and write. The identifier of a transfer
+//! is chosen by its starter and returned with its completion.
 
 use crate::StoreError;
 use core::ffi::c_int;

@@ -4,10 +4,11 @@ use super::{Fetch, Kernel, Show, copied};
 use crate::doorbell::Doorbell;
 use crate::fault_queue::FaultQueue;
 use crate::gate::Gate;
-use crate::lock::{OUTSIDE, RankedMutex};
+use crate::lock::{OUTSIDE, RankedGuard, RankedMutex};
 use crate::on_cpu::OnCpuHandler;
 use crate::page::{Touch, is_zero};
 use crate::staging::{Frames, Staging, are_resident};
+use crate::state::IDLE_SLEEP;
 use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -27,6 +28,9 @@ const LOOK: usize = 64 << 10;
 /// frame into place interrupts other CPUs as often as moving many. A page in a new frame can be `Clean`, and clean
 /// pages are dropped many at a time.
 const LEAST_REUSED: usize = 2;
+
+/// The lock of the addresses that are no longer far memory, held.
+pub(crate) type OutsideGuard<'a> = RankedGuard<'a, Ranges, OUTSIDE>;
 
 /// Linux as the pager's kernel: the segments of far memory, and everything by which their faults are received.
 #[derive(Debug)]
@@ -96,7 +100,8 @@ impl Linux {
     /// unregistered. Resident pages can be written to until the caller protects them again.
     ///
     /// # Safety
-    /// No other thread uses this value: the child has only one.
+    /// No reference that [`faults`](Linux::faults) returned is in use, and no other thread calls this value until the
+    /// function returns. The broker's thread runs only the closures of the calling thread.
     pub(crate) unsafe fn renew(&self) -> Result<(), FaultError> {
         let way = [self.faults().method()];
         let by_signal = self.faults().by_signal();
@@ -107,7 +112,8 @@ impl Linux {
         };
         // Release: pairs with the Acquire in `faults`.
         let before = self.faults.swap(Box::into_raw(Box::new(faults)), Ordering::AcqRel);
-        // SAFETY: the pointer is that of a box, and the caller promises that no other thread uses it.
+        // SAFETY: `new` or this function made the pointer of a box, and only the swap above takes it out again. No
+        // reference to its contents is in use: the caller promises that for all others, and those above have ended.
         let before = unsafe { Box::from_raw(before) };
         // The descriptor is the parent's: its number means nothing, or another file, in this process.
         core::mem::forget(*before);
@@ -197,14 +203,30 @@ impl Linux {
             .map_err(FaultError)
     }
 
-    /// Sets whether a child that is forked from now on inherits the far ranges with their resident pages.
-    pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
-        self.parts(&(0..usize::MAX)).iter().try_for_each(|part| inherited(part.start, part.len(), yes))
+    /// Waits until no thread looks up far addresses, and lets none do it until the guard is dropped: for a fork.
+    pub(crate) fn hold_outside(&self) -> OutsideGuard<'_> {
+        self.outside.lock()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn try_hold_outside(&self) -> Option<OutsideGuard<'_>> {
+        self.outside.try_lock()
+    }
+
+    /// Sets whether a child that is forked from now on inherits the far ranges with their resident pages. The caller
+    /// holds the lock of the addresses `outside` of far memory.
+    pub(crate) fn let_inherit(&self, outside: &Ranges, yes: bool) -> Result<(), FaultError> {
+        let parts = self.parts_without(outside, &(0..usize::MAX));
+        parts.iter().try_for_each(|part| inherited(part.start, part.len(), yes))
     }
 
     /// Returns the far parts of a range of addresses: the parts in segments, without pages that were left out.
     fn parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
-        let outside = self.outside.lock();
+        self.parts_without(&self.outside.lock(), at)
+    }
+
+    /// Returns the parts of a range of addresses that lie in segments and not in `outside`.
+    fn parts_without(&self, outside: &Ranges, at: &Range<usize>) -> Vec<Range<usize>> {
         let far =
             |segment| outside.missing(&bytes(&segment)).iter().map(|it| offsets(&it)).collect::<Vec<_>>();
         self.segments.within(at, self.page).flat_map(far).collect()
@@ -226,7 +248,8 @@ impl Linux {
     /// Returns the userfaultfd descriptor by which faults are received.
     #[must_use]
     pub fn faults(&self) -> &Userfault {
-        // SAFETY: set by `new`; replaced only by `renew`, whose caller promises that there is no reference.
+        // SAFETY: the pointer is that of a box that `new` or `renew` made. Only `renew` and `drop` free one: the caller
+        // of `renew` promises that no reference from here is in use, and `drop` has exclusive access to `self`.
         unsafe { &*self.faults.load(Ordering::Acquire) }
     }
 
@@ -254,7 +277,8 @@ impl Linux {
         }
     }
 
-    /// Returns the next fault that the calling thread should serve, if any.
+    /// Returns a fault that no thread serves yet, without waiting; `None` if there is none. The caller has served the
+    /// fault that it got before: if another thread asked for that one, that thread may continue now.
     pub(crate) fn next_fault(&self) -> Option<Touch> {
         if self.faults().by_signal() {
             return self.fault_queue.next();
@@ -274,9 +298,9 @@ impl Linux {
         Some(Touch { page, write: fault.write || fault.protected })
     }
 
-    /// Sleeps until there is a fault, or for half a second.
+    /// Sleeps until there is a fault, or for [`IDLE_SLEEP`].
     pub(crate) fn wait_for_fault(&self) {
-        self.wait_for_fault_at_most(500);
+        self.wait_for_fault_at_most(IDLE_SLEEP);
     }
 
     /// Sleeps until there is a fault, or for at most the given number of milliseconds.
@@ -364,7 +388,7 @@ impl Drop for Linux {
 
 fn inherited(at: usize, len: usize, yes: bool) -> Result<(), FaultError> {
     let at = core::ptr::with_exposed_provenance_mut(at);
-    largesse_pages::inherited(at, len, yes).map_err(|error| FaultError(error.errno))
+    Ok(largesse_pages::inherited(at, len, yes)?)
 }
 
 impl Kernel for Linux {
@@ -417,7 +441,7 @@ impl Kernel for Linux {
         let parts: Vec<_> = pages.iter().map(bytes).collect();
         // SAFETY: the pages are far memory in a state in which no thread of the pager reads them; a touch by the
         // program is a fault that waits.
-        unsafe { largesse_pages::forget_all(&parts) }.map_err(|error| FaultError(error.errno))
+        Ok(unsafe { largesse_pages::forget_all(&parts) }?)
     }
 
     fn zeros(&self, pages: Range<PageNumber>) -> Vec<bool> {

@@ -1,49 +1,15 @@
 use super::*;
-use crate::Segments;
-use largesse_pages::fault::{OPEN_METHODS, Userfault};
-use largesse_pages::{PageKind, Reserved, SPAN, base_page};
-use largesse_policy::{MAX_TRANSFER, Policies};
-use largesse_store::{Broker, Ranges, StoreError};
+use crate::test_pager::over_one_span;
+use largesse_pages::base_page;
+use largesse_policy::MAX_TRANSFER;
 use std::sync::mpsc;
-
-/// A store for tests in which no page is ever written.
-#[derive(Debug)]
-struct Nothing;
-
-impl PageStore for Nothing {
-    fn reserve(&self, _: u64, _: u64) -> Result<(), StoreError> {
-        Ok(())
-    }
-    fn read(&self, _: u64, _: &mut [u8]) -> Result<(), StoreError> {
-        unreachable!("all pages are new")
-    }
-    fn write(&self, _: u64, _: &[u8]) -> Result<(), StoreError> {
-        unreachable!("all pages fit")
-    }
-    fn discard(&self, _: u64, _: u64) {}
-}
 
 /// While the on-CPU handler never runs, the ordinary handler serves faults that wait; after a few of them, it serves
 /// all faults.
 #[test]
 fn late_fault_is_served_by_the_ordinary_handler() {
-    let broker = Broker::start().unwrap();
-    let Ok(faults) = broker.call(|| Userfault::open(&OPEN_METHODS)) else {
-        #[expect(clippy::disallowed_macros, reason = "absent features are printed as skipped")]
-        {
-            println!("skipped: no userfaultfd here");
-        }
-        return;
-    };
-    // It outlives a thread that waits in it for ever.
-    let range = core::mem::ManuallyDrop::new(Reserved::new(SPAN, SPAN).unwrap());
-    range.commit(0, SPAN, PageKind::Small).unwrap();
-    let (at, page) = (range.start().as_ptr().expose_provenance(), base_page());
-    let mut segments = Segments::new();
-    segments.add(at, SPAN / page, SPAN / page);
-    let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone(), Ranges::new()).unwrap();
-    let pager = Pager::new(kernel, Nothing, segments, SPAN / page, Policies::baseline(1)).unwrap();
-    let pager = Arc::new(pager);
+    let Some((pager, at)) = over_one_span() else { return };
+    let page = base_page();
     let on_cpu = &pager.kernel().on_cpu;
     pager.lock().reclaim_mode.choose_on_cpu();
     on_cpu.want(true);
@@ -53,7 +19,7 @@ fn late_fault_is_served_by_the_ordinary_handler() {
         watch(&watching, &mut Buffer::new(MAX_TRANSFER).unwrap()).unwrap();
         ended.send(()).unwrap();
     };
-    broker.call(|| spawn(c"watch", work)).unwrap();
+    pager.kernel().broker().call(|| spawn(c"watch", work)).unwrap();
     let (read, words) = mpsc::channel();
     std::thread::spawn(move || {
         for number in 0..4 {

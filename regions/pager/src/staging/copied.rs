@@ -8,7 +8,7 @@ use crate::PagerError;
 use core::ops::Range;
 use largesse_pages::fault::{FaultError, Userfault, read_guarded};
 use largesse_pages::references::{self, PageTables};
-use largesse_pages::{MapError, Table, base_page};
+use largesse_pages::{Table, base_page};
 use largesse_policy::MAX_TRANSFER;
 
 /// Finds out whether this kernel keeps pages to which it holds references when they are dropped. It tries this with the
@@ -100,7 +100,8 @@ impl Copies {
         let mut in_use = Vec::new();
         let mut stay = |offset| in_use.push(offset);
         // SAFETY: the pages are far memory in state `Leaving`, and protected; those that stay are kept below.
-        unsafe { references::forget_unused(&tables, at, copy, again, &mut stay) }.map_err(refused)?;
+        unsafe { references::forget_unused(&tables, at, copy, again, &mut stay) }
+            .map_err(FaultError::from)?;
         let (page, mut gone, mut start) = (base_page(), Vec::new(), 0);
         for offset in in_use {
             let (copy, again) = (&copy[offset..offset + page], &mut again[..page]);
@@ -143,9 +144,5 @@ fn stays(
 fn forget(at: usize, len: usize) -> Result<(), FaultError> {
     let pages = core::ptr::with_exposed_provenance_mut(at);
     // SAFETY: the pages are far memory in state `Leaving`: a touch is a fault that waits.
-    unsafe { largesse_pages::forget(pages, len) }.map_err(refused)
-}
-
-fn refused(error: MapError) -> FaultError {
-    FaultError(error.errno)
+    Ok(unsafe { largesse_pages::forget(pages, len) }?)
 }

@@ -51,6 +51,8 @@ pub(crate) struct Simulated {
     reuses: bool,
     /// Whether a fill lets other threads run before it starts.
     fills_slowly: bool,
+    /// Whether each page seems to be zero, as if the program wrote to it right after the look.
+    looks_zero: bool,
 }
 
 // SAFETY: bytes are touched under `state`'s lock.
@@ -67,6 +69,7 @@ impl Simulated {
             changed: Condvar::new(),
             reuses: false,
             fills_slowly: false,
+            looks_zero: false,
         }
     }
 
@@ -76,6 +79,10 @@ impl Simulated {
 
     pub(crate) fn that_fills_slowly(self) -> Simulated {
         Simulated { fills_slowly: true, ..self }
+    }
+
+    pub(crate) fn that_looks_zero(self) -> Simulated {
+        Simulated { looks_zero: true, ..self }
     }
 
     fn woken(&self, state: &mut SimulatedState, pages: Range<PageNumber>) {
@@ -238,7 +245,7 @@ impl Kernel for Simulated {
         let zero = |page: PageNumber| {
             assert!(state.entries[page].present, "page {page} is looked at and not there");
             // SAFETY: under the lock.
-            (0..PAGE).all(|at| unsafe { *self.bytes[page * PAGE + at].get() } == 0)
+            self.looks_zero || (0..PAGE).all(|at| unsafe { *self.bytes[page * PAGE + at].get() } == 0)
         };
         pages.map(zero).collect()
     }

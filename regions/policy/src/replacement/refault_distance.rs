@@ -4,12 +4,12 @@
 /// distance until now, as censored observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RefaultDistance {
-    /// Number of evicted pages that have not refaulted yet.
+    /// Number of evicted pages that have not refaulted yet. Old ones count less, because some never refault.
     pub(super) absent: f64,
     /// Sum of the distances between evictions and refaults, or between evictions and now for pages that have not
     /// refaulted.
     pub(super) time: f64,
-    /// Number of refaults.
+    /// Number of refaulted pages. Old refaults count less, as they do in `time`.
     pub(super) refaults: f64,
     /// Value of the eviction clock up to which `time` is summed.
     now: u32,
@@ -49,6 +49,7 @@ impl RefaultDistance {
     /// Returns the mean refault distance. Before there are observations, it is half of `local`, the number of pages of
     /// local memory.
     pub(super) fn mean(&self, local: usize) -> f64 {
+        /// Weight of the assumed mean distance, as a number of refaulted pages.
         const LITTLE: f64 = 32.0;
         (self.time + LITTLE * local as f64 / 2.0) / (self.refaults + LITTLE)
     }

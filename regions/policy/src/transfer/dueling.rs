@@ -27,16 +27,17 @@
 //! blocks differ more in how many of their pages are still resident.
 
 use super::blocks::{BlockCosts, EvictionPrice};
-use super::gains::{DOUBLE, Gains, SIGNIFICANT, SMALLER};
+use super::gains::{DOUBLE, Gains, SMALLER};
 use super::leaders::{LeaderBlocks, LeaderClass, REDUCTION, block};
-use super::parts::{RegionPart, RegionParts};
-use crate::MAX_TRANSFER;
+use super::parts::{MIN_EPOCHS, RegionPart, RegionParts};
+use crate::{MAX_TRANSFER, SIGNIFICANT};
 use core::ops::Range;
 
 /// Number of fills between two comparisons of the sizes, and number of fills in leader blocks of a smaller size before
 /// the first comparison.
 const CHECK_INTERVAL: u64 = 128;
-/// Number of fills after which new leader blocks are chosen if a class of leader blocks has too few.
+/// Smallest number of fills after which other leader blocks are chosen without reduced sampling, if no comparison was
+/// possible for [`WINDOW`] epochs, because too few of the fills were in leader blocks.
 const MAX_EPOCH_FILLS: u64 = 8192;
 /// Required gain at the end of a tuning window: the share of the waiting time that a change of the size must save.
 const GAIN: f64 = 0.05;
@@ -45,8 +46,8 @@ const GAIN: f64 = 0.05;
 /// the program. Doubling must gain more: units that are too large can cost hundreds of times as much as the best size,
 /// and units that are too small only a few times as much.
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
-/// Required gain of smaller (`[0]`) and of doubled (`[1]`) units within the first epoch, as a share of the waiting time,
-/// in place of [`GAIN_EARLY`]. A size that has lasted for a tuning window changes before the end of the next one
+/// Required gain of smaller (`[0]`) and of doubled (`[1]`) units within the first epoch, as a share of the waiting
+/// time, in place of [`GAIN_EARLY`]. A size that has lasted for a tuning window changes before the end of the next one
 /// only if some consecutive epochs gain the larger of the two shares.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
 /// Required gain of doubling the size, as a share of the waiting time, if the program uses all pages of each block. It
@@ -63,9 +64,6 @@ const SAME_WAY: f64 = 0.25;
 /// Number of epochs in a tuning window while a size is new. Once a size has lasted for one, fewer leader blocks are
 /// sampled, and tuning windows are longer by the same factor.
 const WINDOW: f64 = 8.0;
-/// Smallest number of epochs after which a size that has lasted for a tuning window can change, so that a single phase
-/// of the program does not change it.
-const MIN_SETTLED_EPOCHS: f64 = 3.0;
 /// Largest backoff, the factor by which a tuning window is longer than usual. It doubles whenever the size changes
 /// back, so that a program whose phases need different sizes gets one that is good for all of them.
 const MAX_BACKOFF: f64 = 8.0;
@@ -124,7 +122,8 @@ pub struct SetDuel {
     reduced: bool,
     /// Factor on the evidence that a change of the size needs.
     backoff: f64,
-    /// Whether the first fill was seen or is about to happen.
+    /// Whether this duel has the size for a fill: since [`begin`](SetDuel::begin), or since it was split off from a
+    /// duel that had.
     begun: bool,
     /// The direction of the last change of the size, smaller or doubled; `None` before the first one.
     last_way: Option<usize>,
@@ -161,7 +160,7 @@ impl SetDuel {
         SetDuel { whole_epochs: true, ..self }
     }
 
-    /// Returns whether the first fill was seen or is about to happen.
+    /// Returns whether [`begin`](SetDuel::begin) was called, on this duel or on one from which it was split off.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.begun
@@ -225,8 +224,9 @@ impl SetDuel {
         Some(SizeChange { unit, part })
     }
 
-    /// Records a fill by the other kind of access (dense or strided), which has a duel of its own. Such fills add to
-    /// the costs of a leader block, because a small unit may leave pages for them to fill.
+    /// Records a fill of `pages` pages from `page` on, which took `ns` nanoseconds, by the other kind of access (dense
+    /// or strided), which has a duel of its own. The part of it in the block of `page` adds to the costs of that block
+    /// if it is a leader, because small units may leave pages for other accesses to fill.
     pub fn filled_otherwise(&mut self, page: usize, pages: usize, ns: u64) {
         let size = block(self.unit);
         let within = pages.min(size - page % size);
@@ -236,7 +236,8 @@ impl SetDuel {
         }
     }
 
-    /// Records the eviction of pages that this duel's kind of access filled.
+    /// Records the eviction of pages that were filled for this duel's kind of access. The leader blocks among theirs
+    /// are charged for the refaults of other pages that those fills caused by using local memory.
     pub fn evicted(&mut self, pages: Range<usize>) {
         let size = block(self.unit);
         let mut first = pages.start;
@@ -265,7 +266,7 @@ impl SetDuel {
         };
         let all = self.gains.and(epoch);
         let early = self.early(all);
-        let epoch_ends = epochs >= if self.settled { MIN_SETTLED_EPOCHS } else { 1.0 };
+        let epoch_ends = epochs >= if self.settled { MIN_EPOCHS } else { 1.0 };
         let window_ends =
             all.epochs >= self.backoff * if self.reduced { WINDOW * REDUCTION as f64 } else { WINDOW };
         let open = [SMALLER, DOUBLE].map(|way| self.size(way) != self.unit);

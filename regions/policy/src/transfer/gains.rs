@@ -1,14 +1,13 @@
 //! Computes the gains of other sizes of transfer units, and whether they are significant.
 
 use super::blocks::{EvictionPrice, Sample};
+use crate::SIGNIFICANT;
 
 /// Indices of the two directions of a change of the size in force: smaller, and doubled (`DOUBLE`).
 pub(super) const SMALLER: usize = 0;
 pub(super) const DOUBLE: usize = 1;
 /// Index of the comparison of doubling that is made per page instead of per block.
 const BY_PAGE: usize = 2;
-/// Number of standard errors at which a gain is significant. It is large because there are many comparisons.
-pub(super) const SIGNIFICANT: f64 = 3.0;
 /// Largest change of the number of filled pages, as a share, by which blocks are still considered used whole at other
 /// sizes.
 const WHOLE: f64 = 0.1;

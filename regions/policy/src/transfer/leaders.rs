@@ -29,8 +29,8 @@ const MIN_BLOCK: usize = 16;
 /// significantly worse. The remaining leaders are enough to notice a change of the program.
 pub(super) const REDUCTION: usize = 4;
 
-/// Returns the size of a block in pages if units of `unit` pages are in force. A unit of twice that size fits into a
-/// block.
+/// Returns the size of a block in pages if units of `unit` pages are in force. A block holds whole units of that size,
+/// of the smaller size and of the doubled one, since no unit exceeds [`MAX_TRANSFER`].
 pub(super) fn block(unit: usize) -> usize {
     (unit * BLOCK_UNITS).clamp(MIN_BLOCK, MAX_TRANSFER)
 }

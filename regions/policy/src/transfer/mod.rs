@@ -5,9 +5,9 @@
 //! hundreds of times faster (DLM, Midorikawa et al., FIT 2011, table 2). There are two tuners:
 //!
 //! * [`ComputeCore`]: the program marks the start and the end of its compute core (DLM, section 3.2).
-//! * [`SetDuel`]: without marks, sizes are tried at the same time in different blocks. Each of the [`Regions`] has a
-//!   duel of
-//!   its own, because an array that is scanned needs large units, and one that is accessed at random small ones.
+//! * [`SetDuel`]: without marks, sizes are tried at the same time in different blocks. Each of the [`Regions`] has
+//!   duels of its own, because an array that is scanned needs large units, and one that is accessed at random small
+//!   ones.
 
 mod blocks;
 mod compute_core;

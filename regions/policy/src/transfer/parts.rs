@@ -19,8 +19,9 @@ const PARTS: usize = 8;
 /// Number of standard errors at which the gain of a part is significant. It is larger than for a whole region, because
 /// the best of many parts is chosen.
 const SIGNIFICANT_PART: f64 = 4.0;
-/// Number of epochs of a part before it may be split off: enough for more than one phase of the program.
-const MIN_EPOCHS: f64 = 3.0;
+/// Smallest number of epochs after which a part may be split off, or a size that has lasted for a tuning window may
+/// change: enough for more than one phase of the program.
+pub(super) const MIN_EPOCHS: f64 = 3.0;
 /// Approximate number of leader blocks of a smaller size, and of twice the size, that are compared in one part.
 const BLOCKS: usize = 6;
 /// Largest weight of the gains of earlier epochs, as a number of epochs.

@@ -67,6 +67,35 @@ fn each_caller_gets_its_own_result() {
     });
 }
 
+/// A calling thread would wait for ever for a broker whose thread has ended.
+#[test]
+fn panic_in_a_call_aborts_the_process() {
+    const CHILD: &str = "TEST_BROKER_PANICS";
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test starts itself again, and tells so by this variable"
+    )]
+    let is_child = std::env::var_os(CHILD).is_some();
+    if is_child {
+        Broker::start().unwrap().call(|| panic!("on purpose"));
+    }
+    let name = "broker::tests::panic_in_a_call_aborts_the_process";
+    let program = std::env::current_exe().unwrap();
+    let mut child =
+        std::process::Command::new(program).args(["--exact", name]).env(CHILD, "1").spawn().unwrap();
+    let since = std::time::Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if since.elapsed() > std::time::Duration::from_secs(60) {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGABRT));
+}
+
 #[test]
 fn descriptors_of_the_program_are_found_by_number() {
     let broker = Broker::start().unwrap();

@@ -13,6 +13,9 @@ const RAMFS_MAGIC: i64 = 0x8584_58f6;
 /// of it.
 const FREE_DIVISOR: u64 = 4;
 
+/// Number of calls in a row that transfer nothing after which a transfer fails.
+pub(super) const MAX_IDLE: u8 = 3;
+
 /// An open file, as another thread can find it: its number in a descriptor table, and whether it uses the page cache.
 pub(super) type Handle = (c_int, bool);
 
@@ -59,9 +62,9 @@ impl File {
         let (mut done, mut idle) = (0, 0);
         while done < len {
             match usize::try_from(step(done)) {
-                Ok(0) if idle == 3 => return Err(StoreError::Short { call, wanted: len, done }),
+                Ok(0) if idle == MAX_IDLE => return Err(StoreError::Short { call, wanted: len, done }),
                 Ok(0) => idle += 1,
-                Ok(more) => done += more,
+                Ok(more) => (done, idle) = (done + more, 0),
                 Err(_) => match errno() {
                     libc::EINTR | libc::EAGAIN => {}
                     errno => return Err(StoreError::System { call, errno }),

@@ -165,6 +165,23 @@ fn short_and_interrupted_transfers_are_completed() {
     assert!(pages[..] == back[..], "read in parts");
 }
 
+/// Transfers a page in every second call, and nothing in the others.
+unsafe extern "C" fn halting_pread(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let nothing = CALLS.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+    // SAFETY: the caller's promise, for a part.
+    if nothing { 0 } else { unsafe { libc::pread(fd, into, len.min(BYTES), at) } }
+}
+
+#[test]
+fn transfer_that_halts_now_and_then_is_completed() {
+    const PAGES: usize = 16;
+    let file = File::create(&folder().join(format!("halts-{}", std::process::id()))).unwrap();
+    let mut pages = Table::<u8>::new(PAGES * BYTES).unwrap();
+    file.write(0, &pages[..]).unwrap();
+    file.read_by(halting_pread, 0, &mut pages[..]).unwrap();
+}
+
 #[test]
 fn stuck_transfer_is_an_error() {
     let file = File::create(&folder().join(format!("stuck-{}", std::process::id()))).unwrap();

@@ -3,10 +3,10 @@
 //! This crate makes the system calls by its own instructions, because a filter for the program's system calls traps
 //! those that the C library makes (`io_uring_setup` among them).
 //!
-//! A transfer whose pages lie in several layers (see [`Overlay`](crate::Overlay)) is made in pieces, one for each run of
-//! pages in one layer. A transfer ends when its last piece has.
+//! A transfer whose pages lie in several layers (see [`Overlay`]) is made in pieces, one for each run
+//! of pages in one layer. A transfer ends when its last piece has.
 
-use super::layer::File;
+use super::layer::{File, MAX_IDLE};
 use crate::queue_bytes::QueueBytes;
 use crate::split::SplitTransfers;
 use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
@@ -22,11 +22,10 @@ use std::time::Duration;
 
 /// Index of the registered buffer, which holds the memory of all transfers.
 const BUFFER: u16 = 0;
-/// Number of completions in a row that transfer nothing after which a transfer fails.
-const MAX_IDLE: u8 = 3;
 
 /// A queue of transfers on an io_uring of its own.
 pub(super) struct UringQueue {
+    /// The ring. It is declared, and so dropped, before `memory`, which it uses.
     ring: IoUring,
     overlay: Arc<Overlay<File>>,
     memory: QueueBytes,
@@ -64,13 +63,19 @@ impl std::fmt::Debug for UringQueue {
 
 impl UringQueue {
     /// Makes a queue of `depth` transfers with `bytes` bytes of memory. Returns the kernel's error if io_uring is
-    /// absent, switched off (`kernel.io_uring_disabled`) or forbidden (seccomp).
+    /// absent, switched off (`kernel.io_uring_disabled`) or forbidden (seccomp), and `EOPNOTSUPP` before Linux 5.11,
+    /// whose io_uring cannot wait for a limited time.
     pub(super) fn open(overlay: &Arc<Overlay<File>>, bytes: usize, depth: usize) -> io::Result<UringQueue> {
         let memory = QueueBytes::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
         let ring = IoUring::builder().dontfork().setup_clamp().build(entries)?;
+        if !ring.params().is_feature_ext_arg() {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
         let buffer = libc::iovec { iov_base: memory.address(0).cast(), iov_len: memory.len() };
-        // SAFETY: the queue keeps the memory for as long as the ring exists.
+        // SAFETY: the memory outlives the ring, with which its registration ends: the queue's fields are dropped in the
+        // order of their declaration, `ring` before `memory`. The bytes stay at their address when the queue is moved,
+        // and are only accessed by `QueueBytes::bytes`.
         // It fails where `RLIMIT_MEMLOCK` is small: each transfer then pins its pages by itself.
         let registered = unsafe { ring.submitter().register_buffers(&[buffer]) };
         let unregistered = registered.err().map(|error| error.raw_os_error().unwrap_or(libc::ENOMEM));
@@ -103,7 +108,8 @@ impl UringQueue {
                 self.waiting.pop_front();
                 continue;
             };
-            // SAFETY: the memory is the queue's, which waits for its transfers before it ends; the piece keeps its file.
+            // SAFETY: the memory is the queue's, which waits for its transfers before it ends; the piece keeps its
+            // file.
             if unsafe { self.ring.submission().push(&entry) }.is_err() {
                 return;
             }
