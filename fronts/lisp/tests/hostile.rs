@@ -1,0 +1,171 @@
+//! Programs that change what the runtime relies on: objects of the runtime, values that nothing else keeps alive, and
+//! definitions that callers were compiled for. Each ends with a value or an error of Lisp.
+
+use largesse_arena::NearMemory;
+use largesse_gc::GcSettings;
+use largesse_lisp::{Ended, Interpreter};
+use largesse_pages::{PageKind, Placement, Reserved, SPAN};
+
+const STACK: usize = 16 << 20;
+
+/// Collects at every 53rd allocation, which is another one in each iteration of a loop, and overwrites dead objects.
+fn stressed() -> GcSettings {
+    GcSettings { stress: 53, ..poisoned() }
+}
+
+/// Overwrites dead objects.
+fn poisoned() -> GcSettings {
+    GcSettings { poison: true, limit: 64 << 20, gc_threads: 1, ..GcSettings::default() }
+}
+
+/// Evaluates forms in a new Lisp and compares each printed value, or the first line of the error's report.
+#[track_caller]
+fn expect(settings: GcSettings, forms: &[(&str, &str)]) {
+    let (answer, done) = std::sync::mpsc::channel();
+    let texts: Vec<String> = forms.iter().map(|(form, _)| (*form).to_owned()).collect();
+    let run = move || {
+        let range = Reserved::new(64 * SPAN, SPAN).unwrap();
+        let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
+        let mut lisp = Interpreter::start(settings, memory, STACK - (1 << 20), Vec::new()).unwrap();
+        for text in texts {
+            let shown = match lisp.evaluate(&text) {
+                Ok(shown) => shown.unwrap_or_default(),
+                Err(Ended::Error(report)) => report.lines().next().unwrap_or_default().to_owned(),
+                Err(other) => format!("{other:?}"),
+            };
+            answer.send(shown).unwrap();
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).unwrap();
+    for (form, wanted) in forms {
+        let shown = done.recv().unwrap_or_else(|_| panic!("{form}: the Lisp panicked"));
+        assert_eq!(shown, *wanted, "{form}");
+    }
+    thread.join().unwrap();
+}
+
+#[test]
+fn error_keeps_its_object_alive() {
+    let forms = [
+        "(dotimes (i (vector 7)))",
+        "(funcall (vector 7))",
+        "((vector 7) . nothing)",
+        "(elt (vector 7) (vector 8))",
+    ];
+    let loops: Vec<String> = forms
+        .iter()
+        .map(|form| {
+            let object = format!("(handler-case {form} (error (e) (error-object e)))");
+            format!("(dotimes (i 200 'fine) (prin1-to-string {object}))")
+        })
+        .collect();
+    let expected: Vec<(&str, &str)> = loops.iter().map(|form| (form.as_str(), "fine")).collect();
+    expect(stressed(), &expected);
+}
+
+#[test]
+fn running_form_stays_alive() {
+    expect(
+        poisoned(),
+        &[
+            (
+                "(handler-case (eval (setq x (list 'progn (list 'car '(progn (rplacd x nil) (sys:gc) 3))))) (error (e) (prin1-to-string (e . form))))",
+                "\"(car (progn (rplacd x nil) (system:gc) 3))\"",
+            ),
+            (
+                "(progn (defun again () (setq y (list 'progn (list 'list '(progn (rplacd y nil) (sys:gc) 3) '(car 4)))) (eval y)) (handler-case (again) (error (e) (prin1-to-string (e . form)))))",
+                "\"(car 4)\"",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn printed_values_stay_alive() {
+    let start = "(progn (defclass b :slots ()) (defmethod b (:prin1 (s &rest r) (funcall *damage*) (sys:gc) (princ \"b\" s))) 1)";
+    expect(
+        poisoned(),
+        &[
+            (start, "1"),
+            (
+                "(progn (setq *damage* #'(lambda () (setf (car l) nil))) (setq l (list (vector (instance b) 1 2))) (prin1-to-string l))",
+                "\"(#(b 1 2))\"",
+            ),
+            (
+                "(progn (setq a (make-array '(1 3))) (dotimes (i 3) (setf (aref a 0 i) (list i))) (setf (aref a 0 0) (instance b)) (setq *damage* #'(lambda () (setf (a . entity) nil))) (prin1-to-string a))",
+                "\"#2a((b (1) (2)))\"",
+            ),
+            (
+                "(progn (setq l (list (vector (instance b) (list 1 2)))) (setq *damage* #'(lambda () (setf (car l) nil))) (prin1-to-string l))",
+                "\"(#(b (1 2)))\"",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn setf_methods_stay_alive() {
+    expect(
+        poisoned(),
+        &[
+            (
+                "(progn (defsetf foo (x) (v) (list 'list x v)) (setf (foo (progn (remprop 'foo :setf-method) (sys:gc) 1)) 2))",
+                "2",
+            ),
+            (
+                "(progn (setf (get 'bar :setf-update) (list 'lambda '(x v) '(list x v))) (setf (bar (progn (remprop 'bar :setf-update) (sys:gc) 1)) 2))",
+                "2",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn reports_of_large_values_are_short() {
+    for value in [
+        "(make-array '(100 100 100) :initial-element 7)",
+        "(make-array 3000000 :element-type :integer)",
+        "(make-array 100000000 :element-type :bit)",
+        "(make-string 30000000)",
+    ] {
+        let text =
+            format!("(let ((v {value})) (dotimes (i 20 'fine) (handler-case (car v) (error () nil))))");
+        expect(poisoned(), &[(&text, "fine")]);
+    }
+}
+
+#[test]
+fn compiled_source_stays_alive() {
+    expect(
+        poisoned(),
+        &[
+            (
+                "(progn (defmacro m () (rplacd (cdr *b*) nil) (sys:gc) nil) (setq *b* (list nil '(m) (list 'car (list 'quote (list 1 2))))) (compile 'f (cons 'lambda *b*)) (f))",
+                "1",
+            ),
+            (
+                "(progn (defmacro n () (rplacd *c* nil) (sys:gc) nil) (setq *c* (list '(n) (list 'car (list 'quote (list 3 4))))) (compile 'g (list 'lambda nil (cons 'progn *c*))) (g))",
+                "3",
+            ),
+            (
+                "(progn (defmacro o () (rplacd *d* nil) (sys:gc) nil) (setq *d* (list '(x (o)) (list 'y (list 'list 5)))) (compile 'h (list 'lambda nil (list 'let *d* '(list x y)))) (h))",
+                "(nil (5))",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn known_symbols_stay_alive() {
+    expect(
+        poisoned(),
+        &[
+            (
+                "(let ((name \"*GC-HOOK*\")) (dolist (p (list-all-packages) 1) (let ((it (find-symbol name p))) (if it (unintern it p)))))",
+                "1",
+            ),
+            ("(progn (dotimes (i 3) (sys:gc)) (prin1-to-string (instantiate object)) 'fine)", "fine"),
+            ("(handler-case (car 1) (error () 'refused))", "refused"),
+        ],
+    );
+}
