@@ -44,6 +44,61 @@ fn expect(settings: GcSettings, forms: &[(&str, &str)]) {
     thread.join().unwrap();
 }
 
+/// Expects `refused` from each form: it signals an error.
+#[track_caller]
+fn expect_refused(forms: &[&str]) {
+    let wrapped: Vec<String> =
+        forms.iter().map(|form| format!("(handler-case (progn {form} 'done) (error () 'refused))")).collect();
+    let expected: Vec<(&str, &str)> = wrapped.iter().map(|form| (form.as_str(), "refused")).collect();
+    expect(poisoned(), &expected);
+}
+
+#[test]
+fn runtime_objects_keep_their_class() {
+    expect_refused(&[
+        "(become object cons)",
+        "(become (find-package 'user) object)",
+        "(progn (sys:make-thread 1) (become (car (sys:free-threads)) object))",
+        "(become (sys:make-mutex-lock) object)",
+        "(become (sys:make-cond) object)",
+        "(become (sys:make-semaphore) object)",
+        "(become (open \"/dev/null\") object)",
+        "(become (instantiate hash-table) package)",
+        "(become (instantiate hash-table) mutex)",
+        "(become (instantiate array) thread)",
+    ]);
+    expect(
+        poisoned(),
+        &[
+            ("(progn (defclass above :slots (a b)) (defclass below :super above :slots (c)) 1)", "1"),
+            (
+                "(let ((it (instance below))) (setf (it . b) 7) (become it above) (list (classp it) (it . b)))",
+                "(nil 7)",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn runtime_slots_are_not_set() {
+    expect_refused(&[
+        "(setslot *package* package 1 99)",
+        "(setslot *package* package 'number 99)",
+        "(setf (*package* . number) 99)",
+        "(setslot (sys:make-mutex-lock) sys::mutex 1 0)",
+        "(progn (defmethod package (:renumber (n) (setq number n))) (send *package* :renumber 99))",
+        "(progn (compile package :renumber) (send *package* :renumber 99))",
+        "(progn (sys:make-thread 1) (setslot (car (sys:free-threads)) thread 7 0))",
+    ]);
+    expect(
+        poisoned(),
+        &[
+            ("(handler-case (package-name (instantiate package)) (error () 'refused))", "refused"),
+            ("(package-name *package*)", "\"USER\""),
+        ],
+    );
+}
+
 #[test]
 fn error_keeps_its_object_alive() {
     let forms = [
@@ -104,6 +159,16 @@ fn printed_values_stay_alive() {
 }
 
 #[test]
+fn constants_are_not_bound() {
+    expect_refused(&[
+        "(progv '(t) '(nil) (if t 1 2))",
+        "(progv '(:key) '(1) :key)",
+        "(progn (defun f () (progv '(t) '(nil) (if t 1 2))) (compile 'f) (f))",
+        "(progv '(pi) '(3) pi)",
+    ]);
+}
+
+#[test]
 fn setf_methods_stay_alive() {
     expect(
         poisoned(),
@@ -118,6 +183,13 @@ fn setf_methods_stay_alive() {
             ),
         ],
     );
+}
+
+#[test]
+fn deep_types_are_an_error() {
+    expect_refused(&[
+        "(let ((type 'integer)) (dotimes (i 1000000) (setq type (list 'not type))) (typep 1 type))",
+    ]);
 }
 
 #[test]
@@ -167,5 +239,16 @@ fn known_symbols_stay_alive() {
             ("(progn (dotimes (i 3) (sys:gc)) (prin1-to-string (instantiate object)) 'fine)", "fine"),
             ("(handler-case (car 1) (error () 'refused))", "refused"),
         ],
+    );
+}
+
+#[test]
+fn types_agree_with_predicates() {
+    expect(
+        poisoned(),
+        &[(
+            "(list (typep 5 'bignum) (bignump 5) (typep (expt 10 30) 'bignum) (bignump (expt 10 30)) (typep 5 'integer))",
+            "(nil nil t t t)",
+        )],
     );
 }
