@@ -136,6 +136,22 @@ fn running_form_stays_alive() {
 }
 
 #[test]
+fn protected_functions_are_kept() {
+    expect_refused(&["(compile 'if '(lambda (x) x))", "(fmakunbound 'if)", "(fmakunbound 'quote)"]);
+    for change in [
+        "(compile 'append '(lambda (&rest l) nil))",
+        "(fmakunbound 'append)",
+        "(setfunc 'append '(lambda (&rest l) nil))",
+        "(setf (symbol-function 'append) #'(lambda (&rest l) nil))",
+    ] {
+        expect(
+            poisoned(),
+            &[(&format!("(progn {change} nil)"), "nil"), ("(rotate-list '(1 2 3))", "(2 3 1)")],
+        );
+    }
+}
+
+#[test]
 fn printed_values_stay_alive() {
     let start = "(progn (defclass b :slots ()) (defmethod b (:prin1 (s &rest r) (funcall *damage*) (sys:gc) (princ \"b\" s))) 1)";
     expect(
@@ -159,6 +175,17 @@ fn printed_values_stay_alive() {
 }
 
 #[test]
+fn method_of_local_class_is_defined() {
+    expect(
+        poisoned(),
+        &[(
+            "(progn (defclass one :slots ()) (defun f (c) (defmethod c (:m () 1))) (compile 'f) (handler-case (progn (f one) (send (instance one) :m)) (error (e) (error-message e))))",
+            "1",
+        )],
+    );
+}
+
+#[test]
 fn constants_are_not_bound() {
     expect_refused(&[
         "(progv '(t) '(nil) (if t 1 2))",
@@ -166,6 +193,17 @@ fn constants_are_not_bound() {
         "(progn (defun f () (progv '(t) '(nil) (if t 1 2))) (compile 'f) (f))",
         "(progv '(pi) '(3) pi)",
     ]);
+}
+
+#[test]
+fn redefined_send_is_called() {
+    expect(
+        poisoned(),
+        &[
+            ("(progn (defun f (x) (send x :name)) (compile 'f) (f object))", "object"),
+            ("(progn (setf (symbol-function 'send) #'list) (list (f 1) (send 1 2)))", "((1 :name) (1 2))"),
+        ],
+    );
 }
 
 #[test]
