@@ -152,6 +152,63 @@ fn protected_functions_are_kept() {
 }
 
 #[test]
+fn empty_matrices_are_operands() {
+    let mut operands = Vec::new();
+    for rows in 0..4 {
+        for columns in 0..4 {
+            if rows * columns == 0 {
+                operands.push(format!("(make-matrix {rows} {columns})"));
+            }
+        }
+    }
+    operands.extend((0..4).map(|size| format!("(make-array {size} :element-type :float)")));
+    operands.extend(["(list)", "(vector)", "(make-matrix 3 3)"].map(str::to_owned));
+    let list = operands.join(" ");
+    let functions = "'transform 'm* 'm+ 'm- 'transpose 'sv-solve 'sv-decompose 'qr-decompose 'ql-decompose \
+         'pseudo-inverse 'pseudo-inverse2 'inverse-matrix 'matrix-determinant 'lu-decompose 'lu-determinant \
+         'simultaneous-equation 'lu-decompose2 'rotm3* 'copy-matrix 'replace-matrix 'matrix-row 'matrix-column \
+         'set-matrix-row 'rotation-angle 'rpy-angle 'euler-angle 'vmean 'variance 'covariance 'vector-array-mean \
+         'vector-array-variance 'vector-array-max-min 'fvector-replace 'c-matrix-row 'v+ 'v- 'v. 'v* 'v= 'v< 'vmin \
+         'vmax 'norm 'norm2 'normalize-vector 'distance 'homo2normal 'homogenize 'triangle 'vector-angle";
+    let all = format!(
+        "(progn (defun operands () (list {list}))
+           (dolist (f (list {functions}) 'fine)
+             (when (fboundp f)
+               (dolist (a (operands))
+                 (handler-case (funcall f a) (error () nil))
+                 (dolist (b (operands))
+                   (handler-case (funcall f a b) (error () nil))
+                   (dolist (c (operands)) (handler-case (funcall f a b c) (error () nil))))))))"
+    );
+    expect(
+        poisoned(),
+        &[
+            ("(transform (float-vector) (make-matrix 0 3))", "#f(0.0 0.0 0.0)"),
+            ("(transform (make-matrix 3 0) (float-vector))", "#f(0.0 0.0 0.0)"),
+            ("(handler-case (sv-solve (make-matrix 0 0) (float-vector)) (error () 'refused))", "refused"),
+            (&all, "fine"),
+        ],
+    );
+}
+
+#[test]
+fn damaged_arrays_build_no_others() {
+    expect(
+        poisoned(),
+        &[
+            (
+                "(progn (setq a (make-array 1 :fill-pointer 1)) (handler-case (progn (prin1-to-string (remove-if #'(lambda (x) (setf (a . rank) 0) t) a)) 'done) (error () 'refused)))",
+                "refused",
+            ),
+            (
+                "(progn (setq a (make-array 3 :fill-pointer 3)) (handler-case (prin1-to-string (remove-if #'(lambda (x) (setf (a . entity) 0) nil) a)) (error () 'refused)))",
+                "refused",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn printed_values_stay_alive() {
     let start = "(progn (defclass b :slots ()) (defmethod b (:prin1 (s &rest r) (funcall *damage*) (sys:gc) (princ \"b\" s))) 1)";
     expect(
@@ -169,6 +226,32 @@ fn printed_values_stay_alive() {
             (
                 "(progn (setq l (list (vector (instance b) (list 1 2)))) (setq *damage* #'(lambda () (setf (car l) nil))) (prin1-to-string l))",
                 "\"(#(b (1 2)))\"",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn tables_find_equal_keys() {
+    expect(
+        poisoned(),
+        &[
+            (
+                "(progn (defclass pair :slots (a b)) (defun pair (x y) (let ((it (instance pair))) (setf (it . a) x (it . b) y) it)) 1)",
+                "1",
+            ),
+            (
+                "(let ((h (make-hash-table :test #'equal))) (setf (gethash (pair 1 (list 2)) h) 'found) (list (equal (pair 1 (list 2)) (pair 1 (list 2))) (gethash (pair 1 (list 2)) h) (gethash (pair 1 (list 3)) h)))",
+                "(t found nil)",
+            ),
+            (
+                "(let ((h (make-hash-table :test #'string=))) (setf (gethash \"ABC\" h) 1) (setf (gethash 'def h) 2) (list (gethash 'abc h) (gethash \"DEF\" h) (gethash \"abc\" h)))",
+                "(1 2 nil)",
+            ),
+            ("(= (sxhash (pair 1 2)) (sxhash (pair 1 2)))", "t"),
+            (
+                "(let ((h (make-hash-table :test #'equal)) (it (pair 1 nil))) (setf (it . b) it) (setf (gethash it h) 'circular) (gethash it h))",
+                "circular",
             ),
         ],
     );
@@ -228,6 +311,12 @@ fn deep_types_are_an_error() {
     expect_refused(&[
         "(let ((type 'integer)) (dotimes (i 1000000) (setq type (list 'not type))) (typep 1 type))",
     ]);
+}
+
+#[test]
+fn hashes_take_bounded_time() {
+    let wide = "(let ((it 1)) (dotimes (i 8 it) (setq it (make-list 16 :initial-element it))))";
+    expect(poisoned(), &[(&format!("(integerp (sxhash {wide}))"), "t")]);
 }
 
 #[test]
