@@ -30,7 +30,7 @@ impl Context {
         self.error(class, message)
     }
 
-    /// Signals an error about an object, which the caller keeps alive.
+    /// Signals an error about an object.
     #[cold]
     pub(crate) fn error_about<T>(
         &mut self,
@@ -39,6 +39,8 @@ impl Context {
         object: Value,
     ) -> Result<T, Exit> {
         let mark = self.mark();
+        // Many callers hold the object in a local variable only.
+        self.push(object)?;
         self.depth = 0;
         self.failed_at = None;
         match self.error_object(class, &message, object) {
@@ -58,7 +60,10 @@ impl Context {
         if class == ErrorClass::Memory {
             let spare = self.world.names.spare_error;
             spare.set_slot(slot::FORM, self.fixed(Fixed::Form));
-            rewrite(spare.slot(slot::MESSAGE), message);
+            // A program may have given the error another message.
+            let text = self.world.names.spare_message;
+            spare.set_slot(slot::MESSAGE, text);
+            rewrite(text, message);
             return Ok(spare);
         }
         let class_object = self.world.class_object(class::ERRORS + class as u16);

@@ -282,6 +282,23 @@ fn interrupt_returns_threads_to_the_pool() {
     });
 }
 
+/// Ctrl-C ends `cond-wait` with the mutex locked, as its cleanup forms unlock it.
+#[test]
+fn interrupted_cond_wait_holds_its_mutex() {
+    with_lisp(settings(Sync::Safepoint, 0), |lisp| {
+        value(
+            lisp,
+            "(progn (sys:make-thread 1) (setq m (sys:make-mutex-lock) c (sys:make-cond) held 'unknown))",
+        );
+        let clean_up = "(setq held (not (sys:mutex-trylock m))) (sys:mutex-unlock m)";
+        let wait = format!("(sys:mutex-lock m) (unwind-protect (sys:cond-wait c m) {clean_up})");
+        let text = format!("(progn (sys:thread #'(lambda () {wait})) (while t))");
+        assert_eq!(interrupted(lisp, 300, &text), Err(Ended::Interrupted));
+        assert!(all_stop(lisp));
+        assert_eq!(value(lisp, "held"), "t");
+    });
+}
+
 /// During cleanup after Ctrl-C, the thread's own collections do not interrupt it again.
 #[test]
 fn interrupt_lets_cleanup_finish() {

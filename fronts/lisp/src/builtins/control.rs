@@ -40,14 +40,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("MAPCON", 2, MANY, |cx, args| map(cx, args, false, Give::Joined)),
     builtin("FUNCTIONP", 1, 1, |cx, args| {
         let value = if args[0].is_symbol_object() { args[0].get(symbol::FUNCTION) } else { args[0] };
-        let is = value.is_object()
-            && matches!(
-                value.header().kind(),
-                ObjectKind::Closure | ObjectKind::Builtin | ObjectKind::Compiled
-            )
-            || value.is_object() && value.header().class() == class::FOREIGN_CODE
-            || cx.lambda_of(value).is_some();
-        Ok(cx.truth(is))
+        Ok(cx.truth(cx.is_function(value)))
     }),
     builtin("COMPILED-FUNCTION-P", 1, 1, |cx, args| {
         Ok(cx.truth(
@@ -81,6 +74,16 @@ pub(super) const BUILTINS: &[Builtin] = &[
 ];
 
 impl Context {
+    /// Returns whether a value can be called: a function of any kind, a function of C, or a lambda expression.
+    pub(crate) fn is_function(&self, value: Value) -> bool {
+        let is_code = value.is_object()
+            && (matches!(
+                value.header().kind(),
+                ObjectKind::Closure | ObjectKind::Builtin | ObjectKind::Compiled
+            ) || value.header().class() == class::FOREIGN_CODE);
+        is_code || self.lambda_of(value).is_some()
+    }
+
     /// Calls the function in `sys:*exit-hook*`, once: it may end the program itself.
     pub(crate) fn call_exit_hook(&mut self) -> Result<(), Exit> {
         let name = self.installed_name("SYSTEM:*EXIT-HOOK*")?;

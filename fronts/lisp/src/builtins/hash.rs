@@ -2,12 +2,15 @@
 //!
 //! Slots: keys, values, size (the `:size` option), count, filled (count plus removed entries), test. Objects never
 //! move, so the address of a key is a stable hash.
+//!
+//! A table by `equal` finds an instance by its address, as EusLisp does: its slots may change while it is a key. For an
+//! instance that is not a key itself, the table compares all its keys of that class.
 
 use super::compare::{eql, equal};
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::{ObjectKind, Value};
+use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -62,7 +65,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         }
         cx.stacked(mark)
     }),
-    builtin("SXHASH", 1, 2, |_, args| Ok(Value::fixnum((hash_equal(args[0], 0) >> 3).cast_signed()))),
+    builtin("SXHASH", 1, 2, |_, args| Ok(Value::fixnum((hash_equal(args[0]) >> 3).cast_signed()))),
 ];
 
 const KEYS: usize = 1;
@@ -114,18 +117,23 @@ fn make(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(table)
 }
 
-/// These are the numeric tests of a table: `eql` hashes by identity, `equal` and `string=` by structure.
+/// The numeric test of a table that hashes by identity, for `eq` and `eql`.
 const BY_IDENTITY: Value = Value::fixnum(0);
+/// The numeric test of a table that hashes by structure, for `equal`.
 const BY_STRUCTURE: Value = Value::fixnum(1);
+/// The numeric test of a table that hashes strings and the names of symbols, for `string=`.
+const BY_NAME: Value = Value::fixnum(2);
 
 /// Returns the number of a known test, or the test function itself, which is called with each key.
 fn test_code(cx: &mut Context, test: Value) -> Value {
-    let function = if test.is_symbol_object() { test.get(crate::value::symbol::FUNCTION) } else { test };
+    let function = if test.is_symbol_object() { test.get(symbol::FUNCTION) } else { test };
     let is = |cx: &mut Context, name: &str| cx.installed_function(name) == Ok(function);
     if test.is_nil() || is(cx, "EQ") || is(cx, "EQL") {
         BY_IDENTITY
-    } else if is(cx, "EQUAL") || is(cx, "STRING=") {
+    } else if is(cx, "EQUAL") {
         BY_STRUCTURE
+    } else if is(cx, "STRING=") {
+        BY_NAME
     } else {
         function
     }
@@ -156,39 +164,57 @@ pub(super) fn hash_eql(key: Value) -> u64 {
     if key.is_object() {
         match key.header().kind() {
             ObjectKind::Float => return mix(key.get(1).0),
-            ObjectKind::Bignum | ObjectKind::Ratio => return hash_equal(key, 0),
+            ObjectKind::Bignum | ObjectKind::Ratio => return hash_equal(key),
             _ => {}
         }
     }
     mix(key.0)
 }
 
-/// Hashes by structure, so that equal values have equal hashes; it reads at most eight levels and 16 elements of
-/// each.
-fn hash_equal(key: Value, depth: u32) -> u64 {
-    if depth > 8 {
-        return 1;
-    }
-    if key.is_cons() {
-        let mut hash = 7;
-        for item in key.iter().take(16) {
-            hash = mix(hash ^ hash_equal(item, depth + 1));
+/// Hashes by structure, so that equal values have equal hashes.
+fn hash_equal(key: Value) -> u64 {
+    StructuralHash { left: 256 }.of(key, 0)
+}
+
+/// A structural hash reads at most eight levels and 16 elements of each, and a bounded number of values altogether.
+struct StructuralHash {
+    /// Number of values that may still be read.
+    left: u32,
+}
+
+impl StructuralHash {
+    fn of(&mut self, key: Value, depth: u32) -> u64 {
+        if depth > 8 || self.left == 0 {
+            return 1;
         }
-        return hash;
-    }
-    match key.kind() {
-        Some(ObjectKind::String) => key.bytes().iter().fold(5, |hash, byte| mix(hash ^ u64::from(*byte))),
-        Some(ObjectKind::FloatVector) => {
-            key.floats().iter().take(16).fold(11, |hash, x| mix(hash ^ (x + 0.0).to_bits()))
+        self.left -= 1;
+        if key.is_cons() {
+            return key.iter().take(16).fold(7, |hash, item| mix(hash ^ self.of(item, depth + 1)));
         }
-        Some(ObjectKind::IntegerVector | ObjectKind::Bignum) => {
-            key.integers().iter().take(16).fold(13, |hash, x| mix(hash ^ x.cast_unsigned()))
+        match key.kind() {
+            Some(ObjectKind::String) => hash_bytes(key.bytes()),
+            Some(ObjectKind::FloatVector) => {
+                key.floats().iter().take(16).fold(11, |hash, x| mix(hash ^ (x + 0.0).to_bits()))
+            }
+            Some(ObjectKind::IntegerVector | ObjectKind::Bignum) => {
+                key.integers().iter().take(16).fold(13, |hash, x| mix(hash ^ x.cast_unsigned()))
+            }
+            Some(ObjectKind::BitVector | ObjectKind::Array) => 17,
+            Some(ObjectKind::Vector | ObjectKind::Ratio) => (0..key.length().min(16))
+                .fold(19, |hash, index| mix(hash ^ self.of(key.slot(index), depth + 1))),
+            Some(ObjectKind::Instance) => mix(u64::from(key.header().class())),
+            _ => hash_eql(key),
         }
-        Some(ObjectKind::BitVector | ObjectKind::Array) => 17,
-        Some(ObjectKind::Vector | ObjectKind::Ratio) => (0..key.length().min(16))
-            .fold(19, |hash, index| mix(hash ^ hash_equal(key.slot(index), depth + 1))),
-        _ => hash_eql(key),
     }
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(5, |hash, byte| mix(hash ^ u64::from(*byte)))
+}
+
+/// Returns the string of a key that is a string or a symbol.
+fn name_of(cx: &Context, key: Value) -> Value {
+    if key.is_symbol() { cx.world.symbol_object(key).get(symbol::NAME) } else { key }
 }
 
 /// Returns the index of a key.
@@ -201,18 +227,20 @@ fn find(cx: &mut Context, table: Value, places: Places, key: Value) -> Result<Op
         cx.push(places.values)?;
     }
     let mask = keys.length() - 1;
-    let mut place = start(test, key) & mask;
+    let mut place = start(cx, test, key) & mask;
     for _ in 0..=mask {
         let own = keys.slot(place);
         if own == Value::EMPTY && !own_test {
-            return Ok(None);
+            break;
         }
         let same = if own == Value::REMOVED || own == Value::EMPTY {
             false
         } else if own_test {
             !cx.apply(test, &[key, own])?.is_nil()
-        } else if test != BY_IDENTITY {
+        } else if test == BY_STRUCTURE {
             equal(cx, own, key, false)?
+        } else if test == BY_NAME {
+            equal(cx, name_of(cx, own), name_of(cx, key), false)?
         } else {
             eql(own, key)
         };
@@ -221,17 +249,32 @@ fn find(cx: &mut Context, table: Value, places: Places, key: Value) -> Result<Op
         }
         place = (place + 1) & mask;
     }
+    if test == BY_STRUCTURE && key.is(ObjectKind::Instance) { find_like(cx, keys, key) } else { Ok(None) }
+}
+
+/// Returns the index of a key that is equal to an instance.
+fn find_like(cx: &mut Context, keys: Value, key: Value) -> Result<Option<usize>, Exit> {
+    let class = key.header().class();
+    for place in 0..keys.length() {
+        let own = keys.slot(place);
+        let alike = own.is(ObjectKind::Instance) && own.header().class() == class;
+        if alike && equal(cx, own, key, false)? {
+            return Ok(Some(place));
+        }
+    }
     Ok(None)
 }
 
 /// Returns the hash at which the search for a key starts, before it is reduced to the table's size.
-fn start(test: Value, key: Value) -> usize {
+fn start(cx: &Context, test: Value, key: Value) -> usize {
     let hash = if !test.is_fixnum() {
         0
-    } else if test == BY_IDENTITY {
+    } else if test == BY_IDENTITY || (test == BY_STRUCTURE && key.is(ObjectKind::Instance)) {
         hash_eql(key)
+    } else if test == BY_NAME {
+        hash_equal(name_of(cx, key))
     } else {
-        hash_equal(key, 0)
+        hash_equal(key)
     };
     hash as usize
 }
@@ -248,7 +291,7 @@ fn put(cx: &mut Context, table: Value, key: Value, value: Value) -> Result<(), E
     if (filled.unwrap_or(0) + 1) * 4 > here.keys.length() * 3 {
         here = grow(cx, table, here)?;
     }
-    while !enter(table, here, key, value) {
+    while !enter(cx, table, here, key, value) {
         here = grow(cx, table, here)?;
     }
     Ok(())
@@ -256,9 +299,9 @@ fn put(cx: &mut Context, table: Value, key: Value, value: Value) -> Result<(), E
 
 /// Stores a new key in a free entry; returns false when there is none. The counts may be too low when threads update
 /// them at the same time.
-fn enter(table: Value, places: Places, key: Value, value: Value) -> bool {
+fn enter(cx: &Context, table: Value, places: Places, key: Value, value: Value) -> bool {
     let mask = places.keys.length() - 1;
-    let first = start(table.slot(TEST), key);
+    let first = start(cx, table.slot(TEST), key);
     for step in 0..=mask {
         let place = first.wrapping_add(step) & mask;
         let own = places.keys.slot(place);
@@ -287,7 +330,7 @@ fn grow(cx: &mut Context, table: Value, old: Places) -> Result<Places, Exit> {
     let wanted = ((all.clone().filter(live).count() + 1) * 2).next_power_of_two().max(SMALLEST);
     let new = clear(cx, table, wanted)?;
     for place in all.filter(live) {
-        enter(table, new, old.keys.slot(place), old.values.slot(place));
+        enter(cx, table, new, old.keys.slot(place), old.values.slot(place));
     }
     cx.release(mark);
     Ok(new)
@@ -300,9 +343,10 @@ fn pairs(cx: &mut Context, table: Value) -> Result<Vec<(Value, Value)>, Exit> {
     for place in 0..keys.length() {
         let key = keys.slot(place);
         if key != Value::EMPTY && key != Value::REMOVED {
+            let value = values.slot(place);
             cx.push(key)?;
-            cx.push(values.slot(place))?;
-            all.push((key, values.slot(place)));
+            cx.push(value)?;
+            all.push((key, value));
         }
     }
     Ok(all)

@@ -71,7 +71,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SETSLOT", 4, 4, |cx, args| {
         let index = slot_number(cx, args)?;
         if cx.is_of_runtime(args[0], index) {
-            return cx.type_error("object that is not a class", args[0]);
+            return cx.not_assigned(args[2]);
         }
         args[0].set_slot(index, args[3]);
         Ok(args[3])
@@ -97,9 +97,12 @@ pub(super) const BUILTINS: &[Builtin] = &[
         copy_object(cx, &mut seen, args[0])
     }),
     builtin("BECOME", 2, 2, |cx, args| {
+        if is_of_runtime(cx, args[0]) {
+            return cx.type_error("object that is not of the runtime", args[0]);
+        }
         let fits = args[0].is(ObjectKind::Instance)
             && cx.is_class(args[1])
-            && !cx.derives(args[1], class::METACLASS)
+            && cx.runtime_slots(args[1]).is_empty()
             && args[1].slot(class::slot::VARIABLES).length() <= args[0].length();
         if !fits {
             return cx.type_error("class with no more slots than the object", args[1]);
@@ -182,6 +185,15 @@ fn send_each(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.root(answers, 1))
 }
 
+/// Returns whether the runtime relies on the class of an object: a class, a package, a thread, a lock, a file stream, or
+/// an error made in advance.
+fn is_of_runtime(cx: &Context, object: Value) -> bool {
+    let (class, names) = (cx.world.class_of(object), cx.world.names);
+    !cx.runtime_slots(class).is_empty()
+        || cx.derives(class, class::FILE_STREAM)
+        || [names.spare_error, names.spare_overflow].contains(&object)
+}
+
 fn class_slot(cx: &mut Context, class: Value, slot: usize) -> Answer {
     if cx.is_class(class) { Ok(class.slot(slot)) } else { cx.type_error("class", class) }
 }
@@ -260,6 +272,7 @@ fn copy_object(cx: &mut Context, seen: &mut std::collections::HashMap<Value, Val
 
 /// Returns whether a value is of a type: a class, the name of a type, or a combination of types.
 pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<bool, Exit> {
+    cx.check_stack()?;
     let names = cx.world.names;
     if wanted.is_cons() {
         let head = wanted.get(0);
@@ -294,7 +307,8 @@ pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<boo
         "t" => true,
         "nil" => false,
         "null" => value.is_nil(),
-        "integer" | "bignum" => is_integer,
+        "integer" => is_integer,
+        "bignum" => value.is(ObjectKind::Bignum),
         "fixnum" => value.is_fixnum(),
         "float" => is_float,
         "number" => cx.is_number(value),
@@ -308,14 +322,7 @@ pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<boo
             value.is_symbol_object() && value.get(symbol::PACKAGE) == cx.package_numbered(KEYWORD).object
         }
         "sequence" => value.is_list() || is_vector(value),
-        "function" => {
-            value.is_object()
-                && matches!(
-                    value.header().kind(),
-                    ObjectKind::Closure | ObjectKind::Builtin | ObjectKind::Compiled
-                )
-                || cx.lambda_of(value).is_some()
-        }
+        "function" => cx.is_function(value),
         _ => {
             let named = if wanted.is_symbol_object() { cx.global_value(wanted) } else { Value::NIL };
             named != Value::UNBOUND && cx.is_class(named) && cx.is_subclass(cx.world.class_of(value), named)

@@ -34,8 +34,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SET", 2, 2, |cx, args| {
         let object = object(cx, args[0])?;
         if object.has_flag(flag::CONSTANT) {
-            let shown = cx.show_short(args[0]);
-            return cx.error_about(ErrorClass::Type, format!("{shown} is a constant"), args[0]);
+            return cx.is_constant(args[0]);
         }
         cx.set_global(object, args[1]);
         Ok(args[1])
@@ -53,14 +52,15 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("MAKUNBOUND", 1, 1, |cx, args| {
         let object = object(cx, args[0])?;
         if object.has_flag(flag::CONSTANT) {
-            let shown = cx.show_short(args[0]);
-            return cx.error_about(ErrorClass::Type, format!("{shown} is a constant"), args[0]);
+            return cx.is_constant(args[0]);
         }
         cx.set_global(object, Value::UNBOUND);
         Ok(args[0])
     }),
     builtin("FMAKUNBOUND", 1, 1, |cx, args| {
-        object(cx, args[0])?.set(symbol::FUNCTION, Value::UNBOUND);
+        let object = object(cx, args[0])?;
+        cx.prepare_definition(object)?;
+        object.set(symbol::FUNCTION, Value::UNBOUND);
         Ok(args[0])
     }),
     builtin("GET", 2, 3, |cx, args| {
@@ -124,7 +124,11 @@ fn set_function(cx: &mut Context, args: Args<'_>) -> Answer {
         let shown = cx.show_short(args[0]);
         return cx.error_about(ErrorClass::Type, format!("{shown} is a special form"), args[0]);
     }
-    object.set(symbol::FUNCTION, args[1]);
+    // A program may restore the function that a name has.
+    if object.get(symbol::FUNCTION) != args[1] {
+        cx.prepare_definition(object)?;
+        object.set(symbol::FUNCTION, args[1]);
+    }
     Ok(args[1])
 }
 
@@ -192,9 +196,13 @@ impl Context {
             pair.set(1, value);
             return Ok(());
         }
+        let mark = self.mark();
+        // Another thread may replace the list during an allocation.
+        self.push(list)?;
         let pair = self.cons(key, value)?;
         let list = self.cons(pair, list)?;
         object.set(slot, list);
+        self.release(mark);
         Ok(())
     }
 

@@ -125,6 +125,7 @@ fn compile(cx: &mut Context, args: Args<'_>) -> Answer {
     let source = function_source(cx, if name.is_symbol() { name } else { Value::NIL }, function)?;
     let Some(function) = compiled(cx, source)? else { return Ok(Value::NIL) };
     if name.is_symbol_object() {
+        cx.prepare_definition(name)?;
         name.set(symbol::FUNCTION, function);
         return Ok(name);
     }

@@ -85,7 +85,8 @@ helpers! {
         cx.set_fixed(Fixed::Form, form);
         let code = if function.is_symbol_object() { function.get(symbol::FUNCTION) } else { function };
         let value = if code.is(ObjectKind::Builtin) {
-            if function == cx.world.names.send && count >= 2 {
+            // The builtin `send`, whatever the name that calls it.
+            if code.get(1 + crate::builtin::slot::NAME) == cx.world.names.send && count >= 2 {
                 cx.send_in_place(arguments, count)?
             } else {
                 // Its object is not used after the call has begun, so that nothing need keep it alive.

@@ -113,11 +113,15 @@ impl Context {
         Ok(true)
     }
 
-    /// Signals an assignment to a slot of a class that only `defclass` and `defmethod` may change.
+    /// Signals an assignment to a slot that only the runtime assigns.
     #[cold]
     pub(crate) fn not_assigned<T>(&mut self, name: Value) -> Result<T, Exit> {
         let shown = self.show_short(name);
-        self.error_about(ErrorClass::Type, format!("{shown} of a class is not assigned"), name)
+        self.error_about(
+            ErrorClass::Type,
+            format!("slot {shown} is of the runtime and is not assigned"),
+            name,
+        )
     }
 
     /// Returns the value of a variable.
@@ -170,8 +174,7 @@ impl Context {
     /// Assigns a variable outside of the lexical environment.
     pub(crate) fn assign_global(&mut self, name: Value, value: Value) -> Result<(), Exit> {
         if name.has_flag(flag::CONSTANT) {
-            let shown = self.show_short(name);
-            return self.error_about(ErrorClass::Type, format!("{shown} is a constant"), name);
+            return self.is_constant(name);
         }
         self.set_global(name, value);
         Ok(())

@@ -135,13 +135,19 @@ impl Context {
             return self.type_error("variable", name).map(|_: Value| ());
         }
         if name.has_flag(flag::CONSTANT) {
-            let shown = self.show_short(name);
-            return self.error_about(ErrorClass::Type, format!("{shown} is a constant"), name);
+            return self.is_constant(name);
         }
         if name.has_flag(flag::SPECIAL) || self.is_declared(body, name) {
             return self.bind_special(name, value);
         }
         self.bind(name, value)
+    }
+
+    /// Signals an assignment to a constant, or a binding of one.
+    #[cold]
+    pub(crate) fn is_constant<T>(&mut self, name: Value) -> Result<T, Exit> {
+        let shown = self.show_short(name);
+        self.error_about(ErrorClass::Type, format!("{shown} is a constant"), name)
     }
 
     /// Binds the parameters from the first that is not a plain variable; the first `start` are bound already.

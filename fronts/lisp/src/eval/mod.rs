@@ -2,8 +2,8 @@
 //!
 //! # Picture
 //! ```text
-//!   (f a b)   ->  | form | function | a's value | b's value | entry ... entry |   on the root stack
-//!                                   `---- arguments ----'    `- environment -'
+//!   (f a b)   ->  | form | rest | function | a's value | b's value | entry ... entry |   on the root stack
+//!                                          `---- arguments ----'    `- environment -'
 //! ```
 //! # Invariants
 //! 1. A form is on the root stack while it runs, and so is the unevaluated rest of an argument list or body:
@@ -56,7 +56,7 @@ impl Context {
     fn eval_cons(&mut self, form: Value) -> Answer {
         let mark = self.mark();
         self.push(form)?;
-        let answer = if self.stepping { self.eval_hooked(form, mark) } else { self.eval_pushed(form, mark) };
+        let answer = if self.stepping { self.eval_hooked(form) } else { self.eval_pushed(form) };
         if answer.is_ok() {
             self.release(mark);
         } else if answer == Err(Exit::Error) {
@@ -78,7 +78,7 @@ impl Context {
         self.passed(form);
     }
 
-    fn eval_pushed(&mut self, form: Value, mark: RootMark) -> Answer {
+    fn eval_pushed(&mut self, form: Value) -> Answer {
         self.evaluated = self.evaluated.wrapping_add(1);
         let head = form.get(0);
         if form.get(1).is_symbol_object() {
@@ -101,9 +101,10 @@ impl Context {
         if !function.is_object() && self.lambda_of(function).is_none() {
             return self.eval_rare(form, head, function);
         }
-        self.push(function)?;
+        let keep = self.mark();
+        self.push_two(Value::NIL, function)?;
         let first = self.mark();
-        self.eval_arguments(form.get(1), mark)?;
+        self.eval_arguments(form.get(1), keep)?;
         let count = self.above(first);
         self.set_fixed(Fixed::Form, form);
         if function.is_object() {
@@ -186,6 +187,7 @@ impl Context {
         {
             return Ok(value);
         }
+        self.push(object)?;
         let (shown, slot) = (self.show_short(object), self.show_short(name));
         self.error_about(ErrorClass::Type, format!("{shown} has no slot {slot}"), object)
     }

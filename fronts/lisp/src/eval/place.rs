@@ -33,6 +33,8 @@ fn open(cx: &mut Context, place: Value) -> Result<EvaluatedPlace, Exit> {
     if place.is_symbol_object() {
         return Ok(EvaluatedPlace::Variable(place));
     }
+    // Forms inside the place may modify it, and the definition of its accessor.
+    cx.push(place)?;
     let head = place.car();
     if place.is_cons() && place.get(1).is_symbol_object() {
         let name = place.get(1);
@@ -69,6 +71,10 @@ fn open(cx: &mut Context, place: Value) -> Result<EvaluatedPlace, Exit> {
         let shown = cx.show_short(place);
         return cx.error_about(ErrorClass::Type, format!("setf cannot assign to {shown}"), place);
     };
+    cx.push(head)?;
+    match update {
+        Update::Function(function) | Update::Expander(function) => cx.push(function)?,
+    }
     let forms = cx.alive(place.get(1))?;
     let first = cx.mark();
     for form in forms {

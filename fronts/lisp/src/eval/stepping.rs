@@ -5,17 +5,17 @@
 
 use super::closure;
 use crate::builtin::Args;
-use crate::context::{Answer, Context, RootMark};
+use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::value::{ObjectKind, Value};
 
 impl Context {
     /// Calls the hook with a form that is on the stack.
     #[cold]
-    pub(super) fn eval_hooked(&mut self, form: Value, mark: RootMark) -> Answer {
+    pub(super) fn eval_hooked(&mut self, form: Value) -> Answer {
         let hook = self.global_value(self.world.names.evalhook);
         if hook.is_nil() || hook == Value::UNBOUND {
-            return self.eval_pushed(form, mark);
+            return self.eval_pushed(form);
         }
         self.stepping = false;
         let answer = self.call_hook(hook, form);
@@ -49,8 +49,7 @@ impl Context {
         self.enter_environment(args.or_nil(2))?;
         let before = std::mem::replace(&mut self.stepping, !hook.is_nil());
         let answer = if form.is_cons() {
-            let mark = self.mark();
-            self.push(form).and_then(|()| self.eval_pushed(form, mark))
+            self.push(form).and_then(|()| self.eval_pushed(form))
         } else {
             self.eval(form)
         };

@@ -20,7 +20,7 @@ type Line = (Vertex, Vertex);
 /// Returns the vertices of a polygon, each once, and keeps them alive.
 fn vertices(cx: &mut Context, polygon: Value) -> Result<Vec<Vertex>, Exit> {
     let list = slot(polygon, face::VERTICES).cdr();
-    let (values, points) = (cx.alive(list)?, cx.points(list)?);
+    let (values, points) = cx.vertices(list)?;
     Ok(values.into_iter().zip(points).collect())
 }
 

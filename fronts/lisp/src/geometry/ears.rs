@@ -56,9 +56,8 @@ impl Outline {
     fn of(cx: &mut Context, polygon: Value) -> Result<Outline, Exit> {
         let normal = cx.plane(polygon)?.normal;
         let list = slot(polygon, face::VERTICES);
-        let vertices = cx.alive(list)?;
-        let points = cx.points(list)?;
-        if vertices.len() < 2 || vertices.len() != points.len() {
+        let (vertices, points) = cx.vertices(list)?;
+        if vertices.len() < 2 {
             return cx.type_error("face with vertices", polygon);
         }
         let mut edges = Vec::with_capacity(vertices.len());

@@ -93,20 +93,19 @@ pub(super) fn reset_normals(cx: &mut Context, args: Args<'_>) -> Answer {
         && is_own_method(cx, own, selector)
         && is_own_method(cx, above, selector);
     let keep = cx.mark();
+    // The rest of the faces, and the face that is turned.
     cx.push(args[0])?;
+    cx.push(Value::NIL)?;
     let mut rest = args[0];
     while rest.is_cons() {
         let of = rest.car();
+        cx.set_root(keep, 0, rest);
+        cx.set_root(keep, 1, of);
         let found = if is_own { cx.find_method(cx.world.class_of(of), selector) } else { None };
         let plane = if found.is_some_and(|(owner, _)| owner == own) { plane_of(of) } else { None };
         match plane {
-            Some((normal, distance)) => {
-                cx.put_root(keep, of);
-                reset_plane(cx, of, normal, distance)?;
-                cx.put_root(keep, rest);
-            }
+            Some((normal, distance)) => reset_plane(cx, of, normal, distance)?,
             None => {
-                cx.put_root(keep, rest);
                 cx.send(of, selector, &[])?;
             }
         }

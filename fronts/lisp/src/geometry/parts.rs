@@ -71,6 +71,13 @@ impl Context {
         list.iter().map(|value| self.point(value)).collect()
     }
 
+    /// Pushes the vertices in a list, which are points, and returns them: another thread may modify the list.
+    pub(super) fn vertices(&mut self, list: Value) -> Result<(Vec<Value>, Vec<Point>), Exit> {
+        let vertices = self.alive(list)?;
+        let points = vertices.iter().map(|value| self.point(*value)).collect::<Result<_, _>>()?;
+        Ok((vertices, points))
+    }
+
     /// Returns the bounds in a bounding-box object.
     pub(super) fn bounds(&mut self, value: Value) -> Result<Bounds, Exit> {
         match (point(slot(value, boxed::LOW)), point(slot(value, boxed::HIGH))) {

@@ -41,7 +41,7 @@ fn last_by_pairs(points: &[Point], near: f64) -> Vec<bool> {
 /// Implements `(spaced-points points distance)`: removes each point with a later point nearer than the distance.
 pub(super) fn spaced_points(cx: &mut Context, args: Args<'_>) -> Answer {
     let near = args.float(cx, 1)?;
-    let (values, points) = (cx.alive(args[0])?, cx.points(args[0])?);
+    let (values, points) = cx.vertices(args[0])?;
     let last = last_of_close(&points, near);
     let kept = cx.mark();
     for (value, _) in values.into_iter().zip(last).filter(|(_, last)| *last) {

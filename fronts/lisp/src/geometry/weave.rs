@@ -148,8 +148,8 @@ fn edge_between(
 
 /// Implements `(hull-rings points)`: returns the faces of the convex hull, as rings of the given points.
 pub(super) fn hull_rings(cx: &mut Context, args: Args<'_>) -> Answer {
-    let given = cx.alive(args[0])?;
-    let Some(rings) = hull::hull(&cx.points(args[0])?) else {
+    let (given, points) = cx.vertices(args[0])?;
+    let Some(rings) = hull::hull(&points) else {
         return cx.fail(ErrorClass::Range, "a hull needs points that do not lie in one plane".to_owned());
     };
     debug_assert!(given.iter().all(|value| value.is(ObjectKind::FloatVector)));

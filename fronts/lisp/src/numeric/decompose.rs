@@ -95,6 +95,9 @@ pub(super) fn sv_solve(cx: &mut Context, args: Args<'_>) -> Answer {
             format!("a matrix of {} x {} and a vector of {} elements", m.rows, m.columns, b.len()),
         );
     }
+    if m.rows == 0 || m.columns == 0 {
+        return cx.type_error("matrix of at least one element", args[0]);
+    }
     let Some(parts) = Singular::of(m) else { return Ok(Value::NIL) };
     let x = parts.solve(b);
     let out = args.result_floats(cx, 2, x.len())?;

@@ -47,9 +47,13 @@ pub(super) fn scale_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     })
 }
 
-/// Computes `out = a b`, where `b` has `columns` columns.
+/// Computes `out = a b`, where `b` has `columns` columns, at least one.
 pub(super) fn multiply(a: &[f64], b: &[f64], columns: usize, out: &mut [f64]) {
     let inner = b.len() / columns;
+    if inner == 0 {
+        // Sums of no products.
+        return out.fill(0.0);
+    }
     for (out, a) in out.chunks_exact_mut(columns).zip(a.chunks_exact(inner)) {
         out.fill(0.0);
         for (a, b) in a.iter().zip(b.chunks_exact(columns)) {
@@ -105,14 +109,16 @@ pub(super) fn transform(cx: &mut Context, args: Args<'_>) -> Answer {
         (args.matrix(cx, 1)?, args.floats(cx, 0)?)
     };
     let (needed, length) = if left { (m.columns, m.rows) } else { (m.rows, m.columns) };
-    if v.len() != needed || m.columns == 0 {
+    if v.len() != needed {
         return cx.fail(
             ErrorClass::Range,
             format!("a matrix of {} x {} and a vector of {} elements", m.rows, m.columns, v.len()),
         );
     }
     with_room(cx, length, |cx, out| {
-        if left {
+        if m.columns == 0 {
+            out.fill(0.0);
+        } else if left {
             let rows = m.all().chunks_exact(m.columns);
             out.iter_mut().zip(rows).for_each(|(out, row)| *out = inner_product(row, v));
         } else {

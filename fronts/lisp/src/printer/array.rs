@@ -1,7 +1,7 @@
 //! Prints vectors and arrays.
 
 use super::{Done, Printer, float_text};
-use crate::builtins::vector::{Shape, element, text_of};
+use crate::builtins::vector::{Shape, element};
 use crate::context::Context;
 use crate::value::{ObjectKind, Value};
 
@@ -50,11 +50,8 @@ impl Printer<'_> {
             Some(ObjectKind::FloatVector) => 'f',
             Some(ObjectKind::IntegerVector) => 'i',
             Some(ObjectKind::String) if shape.dimensions.len() == 1 => {
-                let text = text_of(value);
-                let mark = cx.mark();
-                let string = cx.string_from(&text)?;
-                self.string(string);
-                cx.release(mark);
+                let range = shape.offset..shape.offset + shape.filled;
+                self.string(&shape.entity.bytes()[range]);
                 return Ok(());
             }
             _ => 'a',
@@ -68,7 +65,12 @@ impl Printer<'_> {
             self.text(&format!("#{}{letter}", shape.dimensions.len()));
         }
         let mut index = shape.offset;
-        self.axis(cx, &shape, 0, &mut index, level)
+        // A method that prints an element may give the array another vector.
+        let mark = cx.mark();
+        cx.push(shape.entity)?;
+        self.axis(cx, &shape, 0, &mut index, level)?;
+        cx.release(mark);
+        Ok(())
     }
 
     fn axis(&mut self, cx: &mut Context, shape: &Shape, axis: usize, index: &mut usize, level: i64) -> Done {
@@ -79,6 +81,9 @@ impl Printer<'_> {
         };
         self.text("(");
         for at in 0..size {
+            if self.is_full() {
+                break;
+            }
             if at > 0 {
                 self.text(" ");
             }

@@ -85,7 +85,7 @@ impl Context {
         if class.is_nil() {
             return self.type_error("object", value).map(|_: Value| ());
         }
-        let style = Style { escape: false, level: None, length: None, methods: false };
+        let style = Style { escape: false, level: None, length: None, most: usize::MAX, methods: false };
         let value = self.world.symbol_object(value);
         Printer { style, shared: None, out }.plain_instance(self, value, class, 0)?;
         if !words.is_empty() {

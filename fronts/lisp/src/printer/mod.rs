@@ -22,9 +22,14 @@ pub(crate) struct Style {
     level: Option<i64>,
     /// Number of elements after which `...` is printed.
     length: Option<i64>,
+    /// Number of bytes of text after which the rest is left out.
+    most: usize,
     /// Whether instances are printed by their class's `:prin1`.
     methods: bool,
 }
+
+/// Number of bytes that hold at least 200 characters, as a character takes at most four bytes.
+const ENOUGH: usize = 800;
 
 struct Printer<'a> {
     style: Style,
@@ -42,6 +47,7 @@ impl Context {
             escape,
             level: self.global_value(names.print_level).as_fixnum(),
             length: self.global_value(names.print_length).as_fixnum(),
+            most: usize::MAX,
             methods: true,
         };
         let circle = !self.global_value(names.print_circle).is_nil();
@@ -49,10 +55,10 @@ impl Context {
         Printer { style, shared, out }.value(self, value, 0)
     }
 
-    /// Returns a text of at most 200 characters for messages; it never fails.
+    /// Returns a text of at most 200 characters for messages; it never fails. The value need not be a root.
     pub(crate) fn show_short(&mut self, value: Value) -> String {
         let mut out = Vec::new();
-        let style = Style { escape: true, level: Some(4), length: Some(8), methods: false };
+        let style = Style { escape: true, level: Some(4), length: Some(8), most: ENOUGH, methods: false };
         if (Printer { style, shared: None, out: &mut out }).value(self, value, 0).is_err() {
             out.extend_from_slice(b"...");
         }
@@ -85,8 +91,18 @@ impl Printer<'_> {
         self.out.extend_from_slice(text.as_bytes());
     }
 
+    /// Returns whether the text exceeds the number of bytes after which the rest is left out.
+    fn is_full(&self) -> bool {
+        self.out.len() > self.style.most
+    }
+
+    /// Appends the text of a value. It keeps the value alive, as a method that prints a part of it may remove it from where
+    /// it was.
     fn value(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
         cx.check_stack()?;
+        if self.is_full() {
+            return Ok(());
+        }
         if let Some(number) = value.as_fixnum() {
             self.integer(cx, number);
         } else if let Some(number) = value.word_float() {
@@ -96,7 +112,10 @@ impl Printer<'_> {
                 self.symbol(cx, value);
             }
         } else if value.is_cons() || value.is_object() {
+            let mark = cx.mark();
+            cx.push(value)?;
             self.compound(cx, value, level)?;
+            cx.release(mark);
         } else {
             self.text("#<unbound>");
         }
@@ -134,16 +153,28 @@ impl Printer<'_> {
             return self.list(cx, value, level);
         }
         match value.header().kind() {
-            ObjectKind::String => self.string(value),
+            ObjectKind::String => self.string(value.bytes()),
             ObjectKind::Vector => self.vector(cx, value, level)?,
             ObjectKind::FloatVector => self.floats(value.floats()),
             ObjectKind::IntegerVector => {
-                let items: Vec<String> = value.integers().iter().map(i64::to_string).collect();
-                self.text(&format!("#i({})", items.join(" ")));
+                self.text("#i(");
+                for (index, number) in value.integers().iter().enumerate() {
+                    if self.is_full() {
+                        break;
+                    }
+                    if index > 0 {
+                        self.text(" ");
+                    }
+                    self.text(&number.to_string());
+                }
+                self.text(")");
             }
             ObjectKind::BitVector => {
                 self.text("#*");
                 for index in 0..value.length() {
+                    if self.is_full() {
+                        break;
+                    }
                     self.text(if crate::builtins::vector::bit(value, index) { "1" } else { "0" });
                 }
             }
@@ -167,13 +198,14 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn string(&mut self, value: Value) {
+    fn string(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[..bytes.len().min(self.style.most)];
         if !self.style.escape {
-            self.out.extend_from_slice(value.bytes());
+            self.out.extend_from_slice(bytes);
             return;
         }
         self.out.push(b'"');
-        for byte in value.bytes() {
+        for byte in bytes {
             if matches!(byte, b'"' | b'\\') {
                 self.out.push(b'\\');
             }

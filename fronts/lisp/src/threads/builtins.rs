@@ -148,6 +148,16 @@ fn lock_it(cx: &mut Context, mutex: &LispMutex) -> Result<(), Exit> {
     Ok(())
 }
 
+/// Locks a mutex for the cleanup forms of an exit, which unlock it, and returns the exit. Another Ctrl-C ends the wait.
+fn lock_again(cx: &mut Context, mutex: &LispMutex, exit: Exit) -> Exit {
+    while !cx.blocked(|| mutex.lock_for_a_while()) {
+        if cx.forget_interrupts() {
+            return Exit::Interrupt;
+        }
+    }
+    exit
+}
+
 /// Implements `(cond-wait condition mutex)`: unlocks the mutex during the wait and locks it again afterwards.
 fn cond_wait(cx: &mut Context, args: Args<'_>) -> Answer {
     let (condition, mutex) = (condition(cx, args[0])?, mutex(cx, args[1])?);
@@ -159,10 +169,12 @@ fn cond_wait(cx: &mut Context, args: Args<'_>) -> Answer {
     while !cx.blocked(|| condition.wait_for_a_while()) {
         if let Err(exit) = cx.poll() {
             condition.withdraw();
-            return Err(exit);
+            return Err(lock_again(cx, &mutex, exit));
         }
     }
-    lock_it(cx, &mutex)?;
+    if let Err(exit) = lock_it(cx, &mutex) {
+        return Err(lock_again(cx, &mutex, exit));
+    }
     Ok(cx.truth(true))
 }
 

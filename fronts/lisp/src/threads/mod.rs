@@ -12,7 +12,7 @@ mod worker;
 pub(crate) use builtins::BUILTINS;
 pub(crate) use pool::ThreadPool;
 pub(crate) use wait::{Condition, LispMutex, Semaphore};
-pub(crate) use worker::Worker;
+pub(crate) use worker::{Worker, slot as worker_slot};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -29,7 +29,7 @@ impl Context {
             .stack_size(stack)
             .spawn(move || serve(world, handle, &thread, stack));
         if let Err(cause) = spawned {
-            self.world.tables.drop_native(number);
+            self.world.tables.drop_worker(number);
             return self.error(ErrorClass::Thread, format!("cannot create a thread: {cause}"));
         }
         self.world.pool.add(worker);

@@ -66,9 +66,14 @@ impl Context {
             Some(name) => self.intern_in(&keywords, name, true),
             None => self.installed_name(name),
         })?;
+        for symbol in names.symbols() {
+            self.world.tables.pin(symbol);
+        }
         names.nil = nil;
         names.spare_error =
             self.spare_error(ErrorClass::Memory, &" ".repeat(crate::signal::SPARE_MESSAGE))?;
+        names.spare_message = names.spare_error.slot(slot::MESSAGE);
+        self.world.tables.pin(names.spare_message);
         names.spare_overflow = self.spare_error(ErrorClass::Stack, "stack overflow")?;
         Ok(names)
     }

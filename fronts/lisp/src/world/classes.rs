@@ -1,13 +1,15 @@
 //! Creates the predefined classes, and defines new ones.
 
 use super::class::{
-    BIT_VECTOR, COMPILED_CODE, ERROR, FLOAT_VECTOR, INTEGER_VECTOR, METACLASS, OBJECT, PROPERTIED, STREAM,
-    STRING, VECTOR, VECTORCLASS, slot,
+    BIT_VECTOR, COMPILED_CODE, CONDITION, ERROR, FLOAT_VECTOR, INTEGER_VECTOR, METACLASS, MUTEX, OBJECT,
+    PACKAGE, PROPERTIED, SEMAPHORE, STREAM, STRING, THREAD, VECTOR, VECTORCLASS, number, slot,
 };
 use super::package::LISP;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
+use crate::threads::worker_slot;
 use crate::value::{ObjectKind, Value};
+use std::ops::Range;
 
 /// A predefined class has a name, the numbers of its superclass and metaclass, and its own slots.
 type First = (&'static str, u16, u16, &'static [&'static str]);
@@ -156,9 +158,24 @@ impl Context {
         value.is(ObjectKind::Instance) && self.derives(self.world.class_of(value), METACLASS)
     }
 
-    /// Returns whether a slot is one of a class object that the runtime reads unchecked.
+    /// Returns whether only the runtime may assign a slot: it reads it unchecked.
     pub(crate) fn is_of_runtime(&self, object: Value, index: usize) -> bool {
-        index < slot::ELEMENTS && self.is_class(object)
+        self.runtime_slots(self.world.class_of(object)).contains(&index)
+    }
+
+    /// Returns the indices of the slots that only the runtime assigns in a class's instances: those of class objects, the
+    /// bindings of a thread, and the number by which a package, a thread or a lock refers to the runtime's part of it.
+    pub(crate) fn runtime_slots(&self, class: Value) -> Range<usize> {
+        let mut at = class;
+        while !at.is_nil() {
+            match number(at) {
+                METACLASS => return 0..slot::ELEMENTS,
+                PACKAGE | MUTEX | CONDITION | SEMAPHORE => return 1..2,
+                THREAD => return worker_slot::BINDINGS..worker_slot::NATIVE + 1,
+                _ => at = at.slot(slot::SUPER),
+            }
+        }
+        0..0
     }
 
     /// Returns whether instances of the class are vectors.

@@ -5,7 +5,7 @@ use crate::value::Value;
 
 macro_rules! names {
     ($($field:ident $name:literal,)*) => {
-        /// Holds the symbols known to the runtime; their packages keep them alive.
+        /// Holds the symbols known to the runtime, which are pinned: a program may remove them from their packages.
         #[derive(Clone, Copy)]
         pub(crate) struct Names {
             /// The symbol object of nil.
@@ -13,13 +13,26 @@ macro_rules! names {
             /// The errors for "out of memory" and "stack overflow", created in advance.
             pub(crate) spare_error: Value,
             pub(crate) spare_overflow: Value,
+            /// The string for the message of the error for "out of memory".
+            pub(crate) spare_message: Value,
             $(pub(crate) $field: Value,)*
         }
 
         impl Names {
             /// Returns the names before any symbol exists.
             pub(super) const fn unset() -> Names {
-                Names { nil: Value::NIL, spare_error: Value::NIL, spare_overflow: Value::NIL, $($field: Value::NIL,)* }
+                Names {
+                    nil: Value::NIL,
+                    spare_error: Value::NIL,
+                    spare_overflow: Value::NIL,
+                    spare_message: Value::NIL,
+                    $($field: Value::NIL,)*
+                }
+            }
+
+            /// Returns the symbols with a name.
+            pub(super) fn symbols(&self) -> impl Iterator<Item = Value> {
+                [$(self.$field,)*].into_iter()
             }
 
             /// Returns the names whose symbols `symbol` finds or makes, but without symbol object and errors.

@@ -27,7 +27,10 @@ impl Context {
         if !object.is_object() || object.header().class() != class::PACKAGE {
             return None;
         }
-        Some(self.package_numbered(object.slot(1).as_fixnum()?.cast_unsigned() as usize))
+        let number = usize::try_from(object.slot(1).as_fixnum()?).ok()?;
+        let packages = self.world.tables.packages.read().unwrap_or_else(PoisonError::into_inner);
+        // Not an object that a program instantiated.
+        packages.get(number).filter(|package| package.object == object).map(Arc::clone)
     }
 
     /// Returns the value of `*package*`.

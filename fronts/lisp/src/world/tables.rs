@@ -83,10 +83,18 @@ impl Tables {
         self.natives().get(index)?.clone()
     }
 
-    /// Removes the native object with a number.
+    /// Removes the native object with a number, but no worker: a program may choose the number.
     pub(crate) fn drop_native(&self, number: Value) -> Option<Native> {
         let index = usize::try_from(number.as_fixnum()?).ok()?;
-        self.natives().get_mut(index)?.take()
+        self.natives().get_mut(index)?.take_if(|native| !matches!(native, Native::Worker(_)))
+    }
+
+    /// Removes the worker with a number.
+    pub(crate) fn drop_worker(&self, number: Value) {
+        let index = number.as_fixnum().and_then(|number| usize::try_from(number).ok());
+        if let Some(native) = index.and_then(|index| self.natives().get_mut(index).map(Option::take)) {
+            debug_assert!(matches!(native, Some(Native::Worker(_))));
+        }
     }
 
     /// Passes every root to `visit`.

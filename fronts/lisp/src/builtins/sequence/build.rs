@@ -5,7 +5,7 @@ use super::elements::{in_heap, items, length};
 use super::slice::VectorSlice;
 use crate::builtin::Args;
 use crate::builtins::list::{copy, proper_length};
-use crate::builtins::vector::{Shape, set_element};
+use crate::builtins::vector::{Shape, is_vector, set_element};
 use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};
 use crate::foreign::{foreign_bytes, is_foreign_string};
@@ -22,7 +22,9 @@ pub(crate) fn build_like(cx: &mut Context, like: Value, first: RootMark, count: 
     }
     let (kind, number) = match Shape::of(like) {
         Some(shape) => (shape.entity.header().kind(), shape.entity.header().class()),
-        None => (like.header().kind(), like.header().class()),
+        None if is_vector(like) => (like.header().kind(), like.header().class()),
+        // A function that the caller called may have damaged the array.
+        None => return cx.type_error("sequence", like),
     };
     build(cx, kind, number, first, count)
 }

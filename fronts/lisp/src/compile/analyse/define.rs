@@ -23,8 +23,9 @@ impl Analysis<'_> {
         Ok(TreeNode::Runtime(Helper::Define, vec![self.constant(form)?, function]))
     }
 
-    /// Analyses another definition, which the evaluator runs; it must not use local variables.
-    pub(super) fn definition(&mut self, form: Word) -> Done<TreeNode> {
+    /// Analyses another definition, which the evaluator runs. No local variable may occur in `parts`, the evaluated parts
+    /// of the form.
+    pub(super) fn definition(&mut self, form: Word, parts: Word) -> Done<TreeNode> {
         let names: Vec<Word> = self
             .scope
             .iter()
@@ -36,7 +37,7 @@ impl Analysis<'_> {
                 _ => Vec::new(),
             })
             .collect();
-        if mentions(form.cddr(), &names, 0) {
+        if mentions(parts, &names, 0) {
             return refuse(format!("{} uses local names", self.shown(form)));
         }
         Ok(TreeNode::Runtime(Helper::Eval, vec![self.constant(form)?]))

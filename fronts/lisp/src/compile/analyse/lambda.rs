@@ -87,8 +87,8 @@ impl Analysis<'_> {
         if !class.is_nil() {
             let names = self.cx.world.names;
             let slots = class.slot(classes::slot::VARIABLES);
-            // Assignments to slots of a class are checked at run time.
-            let plain = !self.cx.derives(class, classes::METACLASS);
+            // Assignments to slots of the runtime are checked at run time.
+            let plain = self.cx.runtime_slots(class).is_empty();
             let slots: Vec<Word> =
                 (0..slots.length()).filter(|_| plain).map(|index| slots.slot(index)).collect();
             let (object, of, own) = (self.temporary(), self.temporary(), self.new_variable(false));

@@ -57,9 +57,12 @@ struct Open {
 
 struct Analysis<'a> {
     cx: &'a mut Context,
-    /// A cons on the root stack whose rest is the list of constants.
+    /// A cons on the root stack whose rest is the list of constants, and whose first part is a list of vectors with the
+    /// source and the expansions during the analysis.
     constants: Word,
     held: HashSet<u64>,
+    /// The values in these vectors.
+    kept: HashSet<u64>,
     scope: Vec<ScopeEntry>,
     open: Vec<Open>,
     done: Vec<Option<Function>>,
@@ -99,6 +102,7 @@ pub(super) fn analyse(cx: &mut Context, source: FunctionSource) -> Done<Unit> {
         cx,
         constants,
         held: HashSet::new(),
+        kept: HashSet::new(),
         scope: Vec::new(),
         open: Vec::new(),
         done: Vec::new(),
@@ -108,12 +112,14 @@ pub(super) fn analyse(cx: &mut Context, source: FunctionSource) -> Done<Unit> {
         arity: None,
     };
     it.hold(source.lambda)?;
+    it.keep(source.lambda)?;
     let calls_itself_directly = source.class.is_nil() && !source.name.is_nil();
     let called = if calls_itself_directly { Called::Directly } else { Called::Elsewhere };
     it.function(source.name, source.lambda, source.class, called)?;
     if it.cx.machine_stack_left() < it.deepest * STACK_OF_A_FORM {
         it.cx.stack_overflow()?;
     }
+    constants.set(0, Word::NIL);
     let functions = it.done.into_iter().flatten().collect();
     Ok(Unit { functions, constants, t })
 }
@@ -126,6 +132,27 @@ impl Analysis<'_> {
             self.constants.set(1, list);
         }
         Ok(value)
+    }
+
+    /// Keeps a tree of forms alive during the analysis, whatever macros do to it.
+    fn keep(&mut self, tree: Word) -> Done<()> {
+        /// Number of values in a vector: the root stack holds them while it is allocated.
+        const MOST: usize = 1 << 14;
+        let (mut all, mut left) = (Vec::new(), vec![tree]);
+        while let Some(part) = left.pop() {
+            if part.is_reference() && self.kept.insert(part.0) {
+                all.push(part);
+                if part.is_cons() {
+                    left.extend([part.get(1), part.get(0)]);
+                }
+            }
+        }
+        for some in all.chunks(MOST) {
+            let vector = self.cx.vector_from(some)?;
+            let list = self.cx.cons(vector, self.constants.get(0))?;
+            self.constants.set(0, list);
+        }
+        Ok(())
     }
 
     fn constant(&mut self, value: Word) -> Done<TreeNode> {
@@ -210,6 +237,7 @@ impl Analysis<'_> {
         self.cx.push(function)?;
         let expansion = self.cx.expand_pushed(form, function)?;
         self.hold(expansion)?;
+        self.keep(expansion)?;
         self.cx.release(mark);
         Ok(expansion)
     }

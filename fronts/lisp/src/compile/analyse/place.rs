@@ -150,6 +150,7 @@ impl Analysis<'_> {
                 let count = self.cx.above(first);
                 let form = self.cx.call(*expander, first, count)?;
                 self.hold(form)?;
+                self.keep(form)?;
                 self.cx.release(first);
                 self.inside(entries, |it| it.form(form))
             }

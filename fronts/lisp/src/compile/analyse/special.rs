@@ -68,9 +68,11 @@ impl Analysis<'_> {
             "INCF" => self.step(rest, "+"),
             "DECF" => self.step(rest, "-"),
             "DEFUN" => self.defun(form),
-            "DEFMACRO" | "DEFVAR" | "DEFPARAMETER" | "DEFCONSTANT" | "DEFCLASS" | "DEFMETHOD" => {
-                self.definition(form)
+            "DEFMACRO" | "DEFVAR" | "DEFPARAMETER" | "DEFCONSTANT" | "DEFCLASS" => {
+                self.definition(form, form.cddr())
             }
+            // The class is the value of a variable.
+            "DEFMETHOD" => self.definition(form, form.get(1)),
             "SEND-SUPER" => self.send_super(rest, Helper::SendSuper),
             "SEND-SUPER*" => self.send_super(rest, Helper::SendSuperAll),
             "INSTANCE" => self.instance(rest),

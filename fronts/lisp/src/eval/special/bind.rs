@@ -6,7 +6,7 @@ use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::eval::Saved;
 use crate::eval::environment::store;
-use crate::value::{KeySort, Value};
+use crate::value::{KeySort, Value, flag};
 
 /// Evaluates the body of a binding form and undoes the bindings.
 fn body(cx: &mut Context, forms: Value, saved: &Saved) -> Answer {
@@ -79,6 +79,9 @@ impl Context {
         for name in self.alive(names)? {
             if !name.is_symbol_object() {
                 return self.type_error("variable", name);
+            }
+            if name.has_flag(flag::CONSTANT) {
+                return self.is_constant(name);
             }
             self.bind_special(name, values.next().unwrap_or(Value::NIL))?;
         }

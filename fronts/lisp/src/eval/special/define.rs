@@ -94,17 +94,26 @@ fn definable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
     if !name.is_symbol_object() || !form.cddr().is_cons() {
         return malformed(cx, form);
     }
-    if name.get(symbol::FUNCTION).as_special_form().is_some()
-        && !REDEFINABLE.contains(&cx.show_name(name).as_str())
-    {
-        let shown = cx.show_short(name);
-        return cx.error_about(ErrorClass::Type, format!("{shown} is a special form"), name);
-    }
-    let keep = cx.world.names.keep_builtin;
-    if is_of_library(cx, name) && keep.get(symbol::FUNCTION) != Value::UNBOUND {
-        cx.apply(keep, &[name])?;
-    }
+    cx.prepare_definition(name)?;
     Ok(name)
+}
+
+impl Context {
+    /// Prepares that a symbol gets another function or none: it must not be a special form of EusLisp, and the library
+    /// goes on to use the function that it has.
+    pub(crate) fn prepare_definition(&mut self, name: Value) -> Result<(), Exit> {
+        if name.get(symbol::FUNCTION).as_special_form().is_some()
+            && !REDEFINABLE.contains(&self.show_name(name).as_str())
+        {
+            let shown = self.show_short(name);
+            return self.error_about(ErrorClass::Type, format!("{shown} is a special form"), name);
+        }
+        let keep = self.world.names.keep_builtin;
+        if is_of_library(self, name) && keep.get(symbol::FUNCTION) != Value::UNBOUND {
+            self.apply(keep, &[name])?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns whether a name has a function that the library goes on to use when a program defines its own: a builtin, or

@@ -7,6 +7,7 @@ use crate::error::{ErrorClass, Exit};
 use crate::threads::lock;
 use crate::value::{ObjectKind, Value};
 use crate::world::class;
+use std::sync::atomic::{Ordering, fence};
 
 /// Evaluates `(defclass name :super class :slots (slot (slot :type type :forward (selector ...)) ...))`.
 pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
@@ -187,6 +188,8 @@ impl Context {
             let _changing = lock(&self.world.methods);
             let is_current = changed.class.slot(class::slot::METHODS) == changed.old;
             if is_current {
+                // Release: a thread that reads the list by its address sees the conses and the methods in it.
+                fence(Ordering::Release);
                 changed.class.set_slot(class::slot::METHODS, changed.new);
             }
             is_current
