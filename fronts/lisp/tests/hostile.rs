@@ -241,8 +241,8 @@ fn tables_find_equal_keys() {
                 "1",
             ),
             (
-                "(let ((h (make-hash-table :test #'equal))) (setf (gethash (pair 1 (list 2)) h) 'found) (list (equal (pair 1 (list 2)) (pair 1 (list 2))) (gethash (pair 1 (list 2)) h) (gethash (pair 1 (list 3)) h)))",
-                "(t found nil)",
+                "(let ((h (make-hash-table :test #'equal))) (setf (gethash (pair 1 (list 2)) h) 'found) (setf (gethash (list (pair 1 2)) h) 'inner) (list (equal (pair 1 (list 2)) (pair 1 (list 2))) (gethash (pair 1 (list 2)) h) (gethash (list (pair 1 2)) h) (gethash (list (pair 1 3)) h)))",
+                "(t nil inner nil)",
             ),
             (
                 "(let ((h (make-hash-table :test #'string=))) (setf (gethash \"ABC\" h) 1) (setf (gethash 'def h) 2) (list (gethash 'abc h) (gethash \"DEF\" h) (gethash \"abc\" h)))",

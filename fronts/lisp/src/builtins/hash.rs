@@ -3,8 +3,8 @@
 //! Slots: keys, values, size (the `:size` option), count, filled (count plus removed entries), test. Objects never
 //! move, so the address of a key is a stable hash.
 //!
-//! A table by `equal` finds an instance by its address, as EusLisp does: its slots may change while it is a key. For an
-//! instance that is not a key itself, the table compares all its keys of that class.
+//! A table by `equal` finds an instance by its address, as EusLisp does: its slots may change while it is a key. So it
+//! does not find an instance that equals a key, but a list that holds an instance equal to one in a key.
 
 use super::compare::{eql, equal};
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -248,19 +248,6 @@ fn find(cx: &mut Context, table: Value, places: Places, key: Value) -> Result<Op
             return Ok(Some(place));
         }
         place = (place + 1) & mask;
-    }
-    if test == BY_STRUCTURE && key.is(ObjectKind::Instance) { find_like(cx, keys, key) } else { Ok(None) }
-}
-
-/// Returns the index of a key that is equal to an instance.
-fn find_like(cx: &mut Context, keys: Value, key: Value) -> Result<Option<usize>, Exit> {
-    let class = key.header().class();
-    for place in 0..keys.length() {
-        let own = keys.slot(place);
-        let alike = own.is(ObjectKind::Instance) && own.header().class() == class;
-        if alike && equal(cx, own, key, false)? {
-            return Ok(Some(place));
-        }
     }
     Ok(None)
 }
