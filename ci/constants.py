@@ -103,6 +103,9 @@ USE = re.compile(r"(?m)^[ \t]*(?:pub(?:\([a-z]+\))? )?use [^;]*;")
 def scalable(tree, chosen):
     """Makes functions of the chosen constants in a copy of the sources. Returns those for which that is possible."""
     texts = {path: (name, path.read_text()) for path, name, _ in sources(tree)}
+    values = [value for _, text in texts.values() for _, _, value in CONSTANT.findall(text)]
+    # Functions that constants call stay `const`, so that constants in these functions cannot be scaled.
+    called = set(re.findall(r"\b([a-z_]+)\(", " ".join(values)))
     made = []
     for file, constant in chosen:
         home = next(path for path, (name, _) in texts.items() if name == file)
@@ -123,7 +126,7 @@ def scalable(tree, chosen):
         if any(re.search(length, texts[path][1]) for path in uses) or any(
             word.search(value) for path in uses for other, _, value in CONSTANT.findall(texts[path][1])
             if not any(other == name for _, name in chosen)
-        ):
+        ) or any(re.search(rf"const fn {of}\b[^{{]*{{[^}}]*\b{constant}\b", text) for of in called):
             continue
         for path in uses:
             name, text = texts[path]
@@ -139,7 +142,7 @@ def scalable(tree, chosen):
             texts[path] = (name, text)
         made.append((file, constant))
     for path, (_, text) in texts.items():
-        path.write_text(text.replace("const fn ", "fn "))
+        path.write_text(re.sub(r"const fn (\w+)", lambda it: it[0] if it[1] in called else f"fn {it[1]}", text))
     for crate in {file.split("/")[0] for file, _ in made}:
         folder = tree / "regions" / crate / "src"
         (folder / "knob.rs").write_text(KNOB)
