@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(crate) enum Exit {
     /// An error was signalled; its object is the fixed root `Error`.
     Error,
-    /// A `throw` exits to the catch whose number is the context's target.
+    /// A `throw` exits to the innermost catch with the tag in the fixed root `Tag`.
     Throw,
     /// A `return-from` exits to the block whose number is the context's target.
     Block,

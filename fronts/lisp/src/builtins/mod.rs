@@ -1,4 +1,4 @@
-//! Collects the builtins, in one file for each chapter of the EusLisp manual.
+//! Collects the builtins, in one file for each subject.
 
 pub(crate) mod compare;
 mod control;

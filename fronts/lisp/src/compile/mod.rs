@@ -9,8 +9,9 @@
 //! ```
 //! The tree has few kinds of nodes: a form that gains nothing from inlining is a call of the runtime, which uses the
 //! evaluator's own functions. Errors, their classes and the backtrace are those of the evaluator. The meaning of a
-//! name is fixed at compilation: macros, special variables, and inlined functions of LISP. A function calls itself
-//! directly, so that its redefinition does not affect calls under way.
+//! name is fixed at compilation: macros, special variables, and inlined functions of LISP. A function that is compiled by
+//! its name calls itself directly, so that its redefinition does not affect calls under way; definitions of the library
+//! (`warm.rs`) call themselves through their symbol.
 //!
 //! # Invariants
 //! 1. A value that machine code needs after a safepoint is on the root stack; objects never move.

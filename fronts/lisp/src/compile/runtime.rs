@@ -362,8 +362,8 @@ fn superclass(cx: &mut Context, class: Value) -> Answer {
 }
 
 impl Context {
-    /// Sends a message, given adjacent roots (object selector . arguments). Machine code takes its arguments (object owner
-    /// . arguments) from the same roots.
+    /// Sends a message, given adjacent roots (object selector . arguments). A compiled method takes (object owner
+    /// . arguments): the owner is written over the selector, so that the roots are used up.
     #[inline]
     pub(crate) fn send_in_place(&mut self, arguments: *mut Value, count: usize) -> Answer {
         let first = self.mark_at(arguments);

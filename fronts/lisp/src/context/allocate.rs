@@ -75,7 +75,7 @@ impl Context {
         Ok(Value::cons_at(self.allocate(Layout::Slots, 2)?))
     }
 
-    /// Allocates a list of values that the caller keeps alive.
+    /// Allocates a list of values.
     pub(crate) fn list(&mut self, values: &[Value]) -> Answer {
         self.list_star(values, Value::NIL)
     }

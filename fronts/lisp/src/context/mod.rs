@@ -7,7 +7,7 @@
 //! ```
 //! # Invariants
 //! 1. Code that catches an [`Exit`] or calls a builtin restores the height of the root stack from before:
-//!    builtins push and never pop.
+//!    builtins need not pop what they push.
 //! 2. The environment's entries on the stack lie below the top for as long as they are linked.
 
 mod allocate;
@@ -40,7 +40,7 @@ pub(crate) struct Context {
     pub(crate) stepping: bool,
     /// Address of the innermost dynamic binding, or 0 without any.
     specials: usize,
-    /// Number of the block, tagbody or catch that an [`Exit`] goes to.
+    /// Number of the block or tagbody that an [`Exit`] goes to.
     pub(crate) target: i64,
     next_target: i64,
     /// Address below which the machine stack counts as full.
@@ -125,7 +125,7 @@ impl Context {
         cx
     }
 
-    /// Returns a number for a new block, tagbody or catch.
+    /// Returns a number for a new block or tagbody.
     pub(crate) fn new_target(&mut self) -> i64 {
         self.next_target += 1;
         self.next_target
