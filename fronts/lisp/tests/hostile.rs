@@ -138,17 +138,15 @@ fn running_form_stays_alive() {
 #[test]
 fn protected_functions_are_kept() {
     expect_refused(&["(compile 'if '(lambda (x) x))", "(fmakunbound 'if)", "(fmakunbound 'quote)"]);
-    for change in [
-        "(compile 'append '(lambda (&rest l) nil))",
-        "(fmakunbound 'append)",
-        "(setfunc 'append '(lambda (&rest l) nil))",
-        "(setf (symbol-function 'append) #'(lambda (&rest l) nil))",
-    ] {
+    for change in ["(compile 'append '(lambda (&rest l) nil))", "(fmakunbound 'append)"] {
         expect(
             poisoned(),
             &[(&format!("(progn {change} nil)"), "nil"), ("(rotate-list '(1 2 3))", "(2 3 1)")],
         );
     }
+    // `setfunc` changes the library on purpose.
+    let change = "(let ((old #'append)) (setfunc 'append #'(lambda (&rest l) 'mine)) (prog1 (rotate-list '(1 2 3)) (setfunc 'append old)))";
+    expect(poisoned(), &[(change, "mine"), ("(rotate-list '(1 2 3))", "(2 3 1)")]);
 }
 
 #[test]

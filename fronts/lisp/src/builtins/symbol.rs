@@ -124,11 +124,8 @@ fn set_function(cx: &mut Context, args: Args<'_>) -> Answer {
         let shown = cx.show_short(args[0]);
         return cx.error_about(ErrorClass::Type, format!("{shown} is a special form"), args[0]);
     }
-    // A program may restore the function that a name has.
-    if object.get(symbol::FUNCTION) != args[1] {
-        cx.prepare_definition(object)?;
-        object.set(symbol::FUNCTION, args[1]);
-    }
+    // Unlike `defun`, for the library, too: `trace` and `load-irteus` replace functions that others call.
+    object.set(symbol::FUNCTION, args[1]);
     Ok(args[1])
 }
 
