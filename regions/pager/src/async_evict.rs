@@ -54,13 +54,11 @@ impl AsyncEvictor {
     /// Evicts some pages, if local memory has little room, and ends the evictions of pages whose writes have ended.
     /// Returns whether there was anything to do.
     pub fn step<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
-        let inner = pager.lock();
         // New pages that were filled along with others and never written are evicted first (`speculative.rs`).
-        if inner.has_untouched_to_check() {
-            drop(pager.evict_untouched(inner)?);
+        if pager.check_untouched()? {
             return Ok(true);
         }
-        let evicted = self.evict(pager, inner, Instant::now())?;
+        let evicted = self.evict(pager, pager.lock(), Instant::now())?;
         Ok(self.reap(pager, Duration::ZERO)? || evicted)
     }
 

@@ -26,8 +26,8 @@ impl PagerState {
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Checks the next batch of new pages if that is due; returns whether it was. The evicting thread does this;
-    /// programs that serve faults without one call it.
+    /// Checks the next batch of new pages if that is due; returns whether it was. The evicting thread does this, and so
+    /// must whoever serves faults without one.
     pub fn check_untouched(&self) -> Result<bool, PagerError> {
         let inner = self.lock();
         let is_due = inner.has_untouched_to_check();

@@ -108,12 +108,12 @@ fn patterns() -> Vec<(&'static str, Vec<(usize, bool)>)> {
     patterns.push(("phases", phases.collect()));
     // Long ones, for constants that compare many evictions.
     patterns.push(("long loop", (0..200).flat_map(|_| sweep(LOCAL * 5 / 4, false)).collect()));
-    let beside_a_sweep = (0..60 * PAGES).map(|step| {
+    let swept_and_hot = (0..60 * PAGES).map(|step| {
         let swept = step % 4 == 0;
         let page = if swept { LOCAL + step / 4 % (PAGES - LOCAL) } else { random.below(LOCAL * 5 / 8) };
         (page, !swept && random.below(8) == 0)
     });
-    patterns.push(("long sweep beside a hot area", beside_a_sweep.collect()));
+    patterns.push(("long sweep and a hot area", swept_and_hot.collect()));
     let changing = (0..12).flat_map(|phase| {
         let pages: Vec<usize> = match phase % 3 {
             0 => (0..4).flat_map(|_| 0..LOCAL * 3 / 2).collect(),

@@ -97,7 +97,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         copy_object(cx, &mut seen, args[0])
     }),
     builtin("BECOME", 2, 2, |cx, args| {
-        if is_of_runtime(cx, args[0]) {
+        if keeps_its_class(cx, args[0]) {
             return cx.type_error("object that is not of the runtime", args[0]);
         }
         let fits = args[0].is(ObjectKind::Instance)
@@ -187,7 +187,7 @@ fn send_each(cx: &mut Context, args: Args<'_>) -> Answer {
 
 /// Returns whether the runtime relies on the class of an object: a class, a package, a thread, a lock, a file stream, or
 /// an error made in advance.
-fn is_of_runtime(cx: &Context, object: Value) -> bool {
+fn keeps_its_class(cx: &Context, object: Value) -> bool {
     let (class, names) = (cx.world.class_of(object), cx.world.names);
     !cx.runtime_slots(class).is_empty()
         || cx.derives(class, class::FILE_STREAM)

@@ -49,19 +49,6 @@ impl Context {
         Ok(())
     }
 
-    /// Pushes two roots.
-    #[inline]
-    pub(crate) fn push_two(&mut self, first: Value, second: Value) -> Result<(), Exit> {
-        let top = self.top();
-        if self.roots_left() < 2 {
-            return self.stack_overflow();
-        }
-        // SAFETY: both words lie below the limit, and above the top the stack is unused.
-        unsafe { top.cast::<[Value; 2]>().write([first, second]) };
-        self.set_top(top.wrapping_add(2));
-        Ok(())
-    }
-
     pub(crate) fn mark(&self) -> RootMark {
         RootMark(self.top())
     }

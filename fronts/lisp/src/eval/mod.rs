@@ -102,7 +102,8 @@ impl Context {
             return self.eval_rare(form, head, function);
         }
         let keep = self.mark();
-        self.push_two(Value::NIL, function)?;
+        self.push(Value::NIL)?;
+        self.push(function)?;
         let first = self.mark();
         self.eval_arguments(form.get(1), keep)?;
         let count = self.above(first);
